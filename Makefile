@@ -23,7 +23,7 @@ LOWEST := out/lowest
 LOWEST_TOOLS := pytest hypothesis packaging pyyaml 'polars<1.40' 'pyparsing<3.3'
 LOWEST_TESTS := compatibility export data/io/test_tables.py data/io/test_table_writing.py data/io/test_formats.py \
   data/test_rounds.py estimators/test_pipelines.py estimators/test_columns.py metrics/test_significance.py \
-  metrics/test_scoring.py training/test_model.py training/figures cli/test_main.py dask/test_tasks.py service/test_http.py \
+  metrics/test_scoring.py training/test_model.py training/figures cli/test_main.py dask/test_independent_tasks.py service/test_http.py \
   service/test_carried_round.py service/test_telemetry.py service/test_tracing.py service/test_postgres_journal.py
 # The bytes of a replayed ListNet are those of a newer LLVM (they differ in the last bit).
 LOWEST_OPTIONS := -m "not slow and not timed and not browser and not data" \

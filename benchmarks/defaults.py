@@ -31,9 +31,8 @@ from ranktron.learners.schedule import Schedule
 from ranktron.metrics.significance import CORRECTIONS, t_test
 from ranktron.training.algorithms import ALGORITHMS, find_preset
 from ranktron.training.baselines import best_feature
-from ranktron.training.fit import train
-from ranktron.training.tune import tune_rounds
-from ranktron.training.tune_families import Candidate, Family
+from ranktron.training.fit import TrainingPlan, train
+from ranktron.training.tune import Candidate, Family, tune_rounds
 
 NDCG = metric("ndcg@10")
 MINUTES = 2.0
@@ -110,7 +109,7 @@ def trained_values(name, parameters, scale, passes, part, test, seed):
     """NDCG@10 of each test query; the lowest possible where training is refused (numbers that overflow, for one)."""
     given = {**ALGORITHMS[name].complete(parameters), **({"seed": seed} if name in ("topk", "pdgd") else {})}
     try:
-        model = train(name, given, part, Schedule(passes, seed), scaling=scale).model
+        model = train(TrainingPlan(name, given, Schedule(passes, seed), scaling=scale), part).model
         return values(model.score_rounds(test), test)
     except DataError:
         return np.zeros(len(test))

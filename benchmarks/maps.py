@@ -81,7 +81,7 @@ def chosen(train_lists, valid, test, maps, epochs, seeds, averages):
             started = time.process_time()
             run_training(learner, fit)
             seconds = preparing + time.process_time() - started
-            value = fit.history.kept["ndcg@10"]
+            value = fit.history.best_values["ndcg@10"]
             if seed not in best or value > best[seed][0]:
                 tested = evaluate(learner.predict(last.X), test, [NDCG]).means["ndcg@10"]
                 setting = f"{name or 'no map'}, eta={eta}" + ", average" * average

@@ -25,7 +25,7 @@ from ranktron.papers.harness.rank_mm_cells import METRICS, SELECT
 from ranktron.papers.theory.pegasos import Pegasos
 from ranktron.papers.theory.rank_mm import solve_path
 from ranktron.training.cross_validation import read_folds
-from ranktron.training.figures.curves import COLOURS
+from ranktron.training.figures.plots import COLOURS
 
 CS, ETAS, TS = (0.1, 1.0, 10.0, 100.0, 1000.0), (1e-2, 1e-3, 1e-4, 1e-5, 1e-6), (100, 250, 500, 750, 1000)
 NAMES = dict(zip(LOSSES, ("RankMM-1", "RankMM-2", "RankMM-3"), strict=True))

@@ -1,15 +1,14 @@
-"""What shards cost and gain: quality of mixed shards, threads, files larger than memory, and growth.
+"""What shards cost and gain: quality of mixed shards, files larger than memory, and growth.
 
     python -m benchmarks.scaling quality --data DATA    ten paired seeds; DATA is a folder with mq2008/Fold1 and so on
     python -m benchmarks.scaling survivors --data DATA  committees from the survivors of shards, with OHSUMED
-    python -m benchmarks.scaling threads                1 to all cores on 6,000 lists of 120 x 136
     python -m benchmarks.scaling stream                 a store larger than the memory for it, against memory
     python -m benchmarks.scaling growth                 time and bytes against parts, shards and features
     python -m benchmarks.scaling network                what a mix of 1 to 1,000 shards costs a cluster by itself
 
 `--lists` sets the size, `--seeds` the number of seeds, `--only web,MQ2008` and `--learners hinge` a selection. The step
 of every learner and number of shards is chosen on validation queries; what is printed is on test queries. `quality`,
-`survivors`, `threads` and `network` write what they find to docs/results/scaling.json, from which
+`survivors` and `network` write what they find to docs/results/scaling.json, from which
 `python -m pytest tests/test_docs.py --write-docs` makes tables and picture; the first two go on where they stopped. A
 cluster beside XGBoost and LightGBM: `python -m benchmarks.scaling_cluster`.
 """
@@ -31,6 +30,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ranktron.dask.mixed_pass import MixedPass, play_pieces
+from ranktron.dask.tasks import CACHE, play_parts
+from ranktron.dask.training import inspect_parts, train_parts
 from ranktron.data.io import read, write
 from ranktron.data.io.parts import divide_files
 from ranktron.data.rounds import Rounds
@@ -39,11 +41,9 @@ from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners.schedule import Fit, Schedule
 from ranktron.metrics import evaluate
 from ranktron.training.algorithms import algorithm
-from ranktron.training.distributed import inspect_parts, train_parts
-from ranktron.training.fit import play_schedule, train
-from ranktron.training.mixing import MixedPass, run_in
-from ranktron.training.parts import LocalWorkers, play_parts, set_cache_limit
-from ranktron.training.passes import Division
+from ranktron.training.division import Division
+from ranktron.training.fit import TrainingPlan, play_schedule, train
+from ranktron.training.workers import LocalWorkers
 
 EPOCHS = 3
 STEPS = {
@@ -100,7 +100,12 @@ def learn(name, eta, lists, shards, sequential, seed):
     else:
         parts = tuple(np.diff(np.arange(shards + 1) * len(lists) // shards).tolist())
         division = Division(parts, shards, sequential=sequential)
-        play_schedule(learner, fit, (), MixedPass(division, run_in(Here(), make, lists, division)))
+        pieces = [lists[a:b] for a, b in itertools.pairwise(division.offsets.tolist())]
+
+        def run(shard, state, played, following, metrics):
+            return Here().submit(play_pieces, make, state, played, pieces.__getitem__, metrics)
+
+        play_schedule(learner, fit, (), MixedPass(division, run))
     return learner
 
 
@@ -157,37 +162,13 @@ def survivors(options):
             borders = np.arange(shards + 1) * len(train_lists) // shards
             parts = [train_lists[a:b] for a, b in itertools.pairwise(borders.tolist())]
             data = inspect_parts(parts, LocalWorkers(Here()), shards=shards)
-            found = train_parts(kind, {}, data, Schedule(10, seed), scaling="standard", shards=shards, valid=valid)
-            values = evaluate(found.model.score_rounds(test), test, "ndcg@10")
+            plan = TrainingPlan(kind, schedule=Schedule(10, seed), scaling="standard")
+            trained = train_parts(plan, data, shards=shards, valid=valid)
+            values = evaluate(trained.model.score_rounds(test), test, "ndcg@10")
             yield str(shards), values.means["ndcg@10"]
 
     names = options.only or ("web", *(["MQ2008", "OHSUMED"] if options.data else []))
     compare_ways("survivors", options, names, options.learners or ("pairwise", "committee"), run)
-
-
-def threads(options):
-    lists = WebSearch().rounds(options.lists or 6000)
-    valid = WebSearch().rounds(500, skip=len(lists))
-    cores = os.cpu_count() or 1
-    counts = [jobs for jobs in (1, 2, 4, 8, 16, 32) if jobs <= max(cores, 2)]
-    found = {}
-    print(f"{len(lists):,} lists, 3 passes, best of 3; {cores} cores, load {os.getloadavg()[0]:.1f}")
-    for kind in options.learners or ("hinge", "slam"):
-        times, quality_of = {}, {}
-        train(kind, {"average": True}, lists[:100], Schedule(1), jobs=2)  # compiles
-        for _ in range(3):
-            for jobs in counts:
-                began = time.perf_counter()
-                model = train(kind, {"average": True}, lists, Schedule(3), jobs=jobs).model
-                times.setdefault(jobs, []).append(time.perf_counter() - began)
-                quality_of[jobs] = evaluate(model.score_rounds(valid), valid, "ndcg@10").means["ndcg@10"]
-        for jobs in counts:
-            best = min(times[jobs])
-            gain = min(times[1]) / best
-            print(f"| {kind} | {jobs} jobs | {best:.2f} s | {gain:.2f} | NDCG@10 {quality_of[jobs]:.4f} |", flush=True)
-            row = {"seconds": round(best, 3), "gain": round(gain, 2), "ndcg": round(quality_of[jobs], 4)}
-            found.setdefault(kind, {})[str(jobs)] = row
-    keep_results("threads", found)
 
 
 def stream(options):
@@ -221,12 +202,14 @@ def measure_store(path, small, what, limit):
 
 def _train_store(path, what, limit):
     if what == "memory":
-        train("hinge", {"average": True}, read(path), Schedule(EPOCHS), scaling="standard")
+        train(TrainingPlan("hinge", {"average": True}, Schedule(EPOCHS), scaling="standard"), read(path))
         return
-    set_cache_limit(limit)
+    CACHE.clear()
+    CACHE.limit = limit
     with ThreadPoolExecutor(2) as executor:
         data = inspect_parts(divide_files(path), LocalWorkers(executor))
-        train_parts("hinge", {"average": True}, data, Schedule(EPOCHS), mode="sequential", scaling="standard")
+        plan = TrainingPlan("hinge", {"average": True}, Schedule(EPOCHS), scaling="standard")
+        train_parts(plan, data, mode="sequential")
 
 
 def _without_data(argument):
@@ -260,7 +243,7 @@ def growth(options):
         with ThreadPoolExecutor(os.cpu_count()) as executor:
             found = inspect_parts(pieces, Counting(executor), shards=shards)
             Counting.sent, began = 0, time.perf_counter()
-            train_parts("hinge", {"average": True}, found, Schedule(2, 0), shards=shards)
+            train_parts(TrainingPlan("hinge", {"average": True}, Schedule(2, 0)), found, shards=shards)
             seconds = time.perf_counter() - began
         mixed = 2 if shards <= 4 else 1
         predicted = 2 * shards * 10 * 2 * features * 8 * mixed + (2 - mixed) * 2 * parts * 2 * features * 8
@@ -282,7 +265,7 @@ def network(options):
         Client(cluster) as client,
     ):
         workers = Cluster(client)
-        model = train("hinge", {"average": True}, lists, Schedule(1), scaling="standard").model
+        model = train(TrainingPlan("hinge", {"average": True}, scaling="standard"), lists).model
         empty, learner = replace(model, state={}, record={}), model.learner()
         for shards in (1, 4, 16, 64, 256, 1000):
             for repetition in (False, True):  # the first one connects and compiles
@@ -304,7 +287,7 @@ def chosen(text):
     return tuple(text.split(","))
 
 
-COMMANDS = {each.__name__: each for each in (quality, survivors, threads, stream, growth, network)}
+COMMANDS = {each.__name__: each for each in (quality, survivors, stream, growth, network)}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -89,13 +89,14 @@ def measured(options, row):
 def ours(kind, mode, parameters):
     def fit(client, folder, test):
         from ranktron.dask import Cluster
+        from ranktron.dask.training import inspect_parts, train_parts
         from ranktron.data.io.parts import divide_files
         from ranktron.learners.schedule import Schedule
-        from ranktron.training.distributed import inspect_parts, train_parts
+        from ranktron.training.fit import TrainingPlan
 
         data = inspect_parts(divide_files(f"{folder}/part-*.parquet"), Cluster(client), shards=2)
-        options = {} if kind == "rankboost" else {"scaling": "standard"}
-        model = train_parts(kind, parameters, data, Schedule(3), mode=mode, shards=2, **options).model
+        plan = TrainingPlan(kind, parameters, Schedule(3), scaling=None if kind == "rankboost" else "standard")
+        model = train_parts(plan, data, mode=mode, shards=2).model
         return lambda: model.score_rounds(ranktron.Rounds.from_arrays(
             pandas.DataFrame(test.X, columns=COLUMNS), test.labels, group=np.diff(test.offsets)))  # fmt: skip
 

@@ -18,7 +18,7 @@ from ranktron.learners import TopK, online_listnet, top_k_ranker
 from ranktron.learners.algorithms.topk import make_surrogate
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.papers.theory.top_k_games import trial
-from ranktron.training.figures.curves import panels
+from ranktron.training.figures.plots import panels
 
 ROUNDS, SEEDS, FOLDS = 30_000, 2, 5
 SETS = {"OHSUMED": "ohsumed-letor3", "MQ2008": "mq2008"}

@@ -16,18 +16,18 @@ from ranktron.data import io
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.batch.rank_svm import UNFINISHED
 from ranktron.learners.schedule import Schedule
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 RUNS = 3
 
 
 def least(name, lists, scaling, epochs=1, **parameters):
     """The least seconds of several runs, and what was trained."""
-    train(name, parameters, lists[:2], Schedule(1), scaling=scaling)  # compiles
+    train(TrainingPlan(name, parameters, scaling=scaling), lists[:2])  # compiles
     times = []
     for _ in range(RUNS):
         began = time.perf_counter()
-        trained = train(name, parameters, lists, Schedule(epochs), scaling=scaling)
+        trained = train(TrainingPlan(name, parameters, Schedule(epochs), scaling=scaling), lists)
         times.append(time.perf_counter() - began)
     return min(times), trained
 

@@ -27,7 +27,7 @@ from ranktron.learners.parameters import PRESETS
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics.significance import CORRECTIONS
 from ranktron.training.algorithms import ALGORITHMS, find_preset
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 NUMBERS = (20, 50, 100, 200, 300)
 SETTINGS = {
@@ -123,7 +123,7 @@ def tuned_trees(name, part, test, seed):
 def recommended(name, scale, part, test, seed):
     given = ALGORITHMS[name].preset(PRESETS[0])
     schedule = Schedule(find_preset(name, PRESETS[0])["n_epochs"], seed)
-    return values(train(name, given, part, schedule, scaling=scale).model.score_rounds(test), test), ""
+    return values(train(TrainingPlan(name, given, schedule, scaling=scale), part).model.score_rounds(test), test), ""
 
 
 ROWS = {

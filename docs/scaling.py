@@ -60,7 +60,7 @@ def network() -> str:
 
 
 def draw() -> None:
-    """Draws what threads gain, what shards lose, and what a mix costs."""
+    """Draws what shards lose, and what a mix costs."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -68,13 +68,7 @@ def draw() -> None:
 
     found = load()
     with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ranktron", "font.family": "sans-serif"}):
-        figure, (gain, loss, mix) = pyplot.subplots(1, 3, figsize=(10.5, 3.6), layout="constrained")
-        for learner, jobs in found["threads"].items():
-            counts = sorted(map(int, jobs))
-            speeds = [jobs[str(count)]["gain"] for count in counts]
-            gain.plot(counts, speeds, "o-", color=COLOURS[learner], label=learner)
-        gain.plot(counts, counts, ":", color="#555555", label="as many times as threads")
-        gain.set(title="Speed of threads", xlabel="threads", ylabel="times as fast as one", xticks=counts)
+        figure, (loss, mix) = pyplot.subplots(1, 2, figsize=(7.5, 3.6), layout="constrained")
         for learner, ways in found["quality"]["web"].items():
             shards = [int(way) for way in ways if way.isdigit()]
             apart = [_difference(ways[str(count)], ways["1"])[0] for count in shards]
@@ -93,7 +87,7 @@ def draw() -> None:
             xscale="log",
             yscale="log",
         )
-        for panel in (gain, loss, mix):
+        for panel in (loss, mix):
             panel.minorticks_off()
             panel.spines[["top", "right"]].set_visible(False)
             panel.grid(alpha=0.25)

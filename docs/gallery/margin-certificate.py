@@ -13,13 +13,13 @@ import matplotlib.pyplot as plt
 import ranktron
 from ranktron.learners.schedule import Schedule
 from ranktron.papers.theory.certificates import certify
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 margins, losses, bounds = [], [], []
 for margin in (4.0, 2.0, 1.0, 0.5, 0.25, 0.125):
     # 300 queries, which some ranker orders perfectly with at least this margin
     lists = ranktron.synthetic.Separable(documents=8, features=6, grades=3, margin=margin).rounds(300)
-    certificate = certify(train("minimax", {}, lists, Schedule(epochs=1)).model, lists)
+    certificate = certify(train(TrainingPlan("minimax", schedule=Schedule(epochs=1)), lists).model, lists)
     theorem = next(line for line in certificate.lines if line.statement == "Corollary 11")
     print(
         f"margin {certificate.margin:.2f}: lost {theorem.observed:.2f} of {theorem.bound:.0f}; holds: {theorem.holds}"

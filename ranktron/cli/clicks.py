@@ -33,7 +33,7 @@ def _columns(command: Any) -> Any:
 @click.option("--picture", type=PICTURE, help="Draw the curves as a picture (.png or .svg).")
 @as_json
 def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: bool, **columns: str | None) -> None:
-    """Describe a click LOG: what is clicked and what is seen, by position.
+    """Describe a click LOG: click-through and examination by position.
 
     LOG is a table with a row for each document shown: its impression, its position (from 1) and whether it was clicked.
     Examination is estimated by every method that the columns allow: randomised needs exploration, harvested needs query
@@ -49,7 +49,7 @@ def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: b
     with show_activity("estimating examination"):
         curves, refused = _estimates(impressions, X, replicates, seed)
     if picture:
-        from ranktron.training.figures.examination import draw_examination
+        from ranktron.training.figures.plots import draw_examination
 
         draw_examination(picture, impressions.click_through(), curves)
     summary = _summary(impressions, curves, refused)
@@ -60,18 +60,18 @@ def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: b
 
 
 def _estimates(log: Impressions, X: Any, replicates: int, seed: int) -> tuple[dict[str, Examination], dict[str, str]]:
-    """The curve of each method, or why it cannot be."""
+    """The curve of each method, or the reason why the log does not allow it."""
     from ranktron.errors import DataError
     from ranktron.learners.clicks.estimating import METHODS, estimate_examination
 
-    found, refused = {}, {}
+    curves, refused = {}, {}
     for method in METHODS:
-        few = min(replicates, 20) if method == "em" else replicates  # each of them is a whole fit
+        count = min(replicates, 20) if method == "em" else replicates  # each is a whole fit
         try:
-            found[method] = estimate_examination(log, X, method, few, seed)
+            curves[method] = estimate_examination(log, X, method, count, seed)
         except DataError as error:
             refused[method] = str(error)
-    return found, refused
+    return curves, refused
 
 
 def _summary(log: Impressions, curves: dict[str, Examination], refused: dict[str, str]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _plain(curve: Examination) -> dict[str, list[float]]:
 
 
 def _furthest_apart(curves: dict[str, Examination]) -> dict[str, Any] | None:
-    """Where two estimates differ by the largest factor, and whether their intervals are disjoint there."""
+    """The position at which two estimates differ by the largest factor, and whether their intervals are disjoint."""
     import numpy as np
 
     names = list(curves)

@@ -69,10 +69,10 @@ def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[M
     from ranktron.metrics import evaluate as measure
     from ranktron.training.model import load
 
-    plain = read_data(data, null or "nan", part="test")  # only its labels are used: missing features do not matter
+    plain = read_data(data, null or "nan", part="test")  # only the labels are used
     evaluations = {}
     for run in runs:
-        if _holds(run) == "model":
+        if _kind_of(run) == "model":
             model = load(run)
             rounds = read_data(data, null, model, part="test")
             evaluations[run] = measure(model.score_rounds(rounds), rounds, metrics)
@@ -87,21 +87,21 @@ def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[M
 def _scores(run: str) -> Any:
     import numpy as np
 
-    wanted = "with --data a run is a model, or a file with one score per line, as `ranktron rank` writes it"
-    if _holds(run) != "lines":
-        raise DataError(f"{run} is a {_holds(run)} file: {wanted}")
+    expected = "with --data a run is a model, or a file with one score per line, as `ranktron rank` writes it"
+    if _kind_of(run) != "lines":
+        raise DataError(f"{run} is a {_kind_of(run)} file: {expected}")
     try:
         return np.loadtxt(run, dtype=float, ndmin=1)
     except ValueError:
         with open(run, errors="replace") as file:
             line = file.readline().strip()
     if len(line.split()) == 6:
-        raise DataError(f"{run} is a TREC run, which is evaluated with --qrels; {wanted}")
-    raise DataError(f"{run} begins with {line[:40]!r}: {wanted}")
+        raise DataError(f"{run} is a TREC run, which is evaluated with --qrels; {expected}")
+    raise DataError(f"{run} begins with {line[:40]!r}: {expected}")
 
 
-def _holds(path: str) -> str:
-    """What a file contains: "model", "parquet", "store", or "lines" of text (possibly compressed)."""
+def _kind_of(path: str) -> str:
+    """The content of a file: "model", "parquet", "store", or "lines" of text (possibly compressed)."""
     from ranktron.data.io.files import TEXT, detect_kind
 
     kind = detect_kind(Path(path))
@@ -113,9 +113,9 @@ def _on_qrels(runs: tuple[str, ...], qrels: str, metrics: list[Metric]) -> dict[
     from ranktron.metrics import evaluate as measure
 
     for path in (qrels, *runs):
-        if _holds(path) != "lines":
+        if _kind_of(path) != "lines":
             raise DataError(
-                f"{path} is a {_holds(path)} file: with --qrels judgments and runs are TREC files; to compare models "
+                f"{path} is a {_kind_of(path)} file: with --qrels judgments and runs are TREC files; to compare models "
                 "on data with labels, use --data"
             )
     judged = read_qrels(qrels)

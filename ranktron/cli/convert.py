@@ -24,7 +24,7 @@ from ranktron.data.option_names import FORMATS
 def convert(source: str, target: str, style: str | None, null: str | None, as_json: bool) -> None:
     """Convert data to the format of OUT's file extension.
 
-    .rounds is a binary store, which opens in milliseconds whatever its size; .csv, .tsv, .jsonl, .parquet, .arrow and
+    .rounds is a binary store, which opens in milliseconds at any size; .csv, .tsv, .jsonl, .parquet, .arrow and
     LETOR text (.txt) are for other programs. Text is compressed if .gz, .zst, .bz2 or .xz follows, as in .txt.gz.
     - is standard input or output.
 

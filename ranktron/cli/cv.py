@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ranktron.cli.cluster_options import task_workers, tasks_option
 from ranktron.cli.options import (
+    AlgorithmOptions,
     as_json,
     as_metric,
     compile_for,
@@ -24,10 +27,9 @@ from ranktron.cli.options import (
     reading_options,
     scale_option,
     table_options,
-    with_preset,
+    take_options,
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_progress
-from ranktron.cli.parts import task_workers, tasks_option
 from ranktron.errors import DataError
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
 
@@ -69,7 +71,7 @@ _SHUFFLE = TRAINING[1]
     "--against",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False),
-    help="Report of an earlier --out to compare with, by a paired test over queries.",
+    help="Report of an earlier run (--out) to compare with, by a paired test over queries.",
 )
 @tasks_option
 @metrics_option("ndcg@10,map")
@@ -77,12 +79,7 @@ _SHUFFLE = TRAINING[1]
 @null_option
 @table_options
 @as_json
-def cv(
-    data: str, algo: str, preset: str | None, settings: tuple[str, ...], grid: tuple[str, ...], epochs: int | None,
-    folds: int, split_seed: int, seeds: int, shuffle: bool, scale: str | None, recipe: str | None, select: Metric,
-    out: str | None, against: tuple[str, ...], metrics: list[Metric], nan: str | None, null: str | None,
-    dask: str | None, as_json: bool,
-) -> None:  # fmt: skip
+def cv(**options: Any) -> None:
     """Cross-validate an algorithm on DATA.
 
     DATA is a file, or a folder with folds as in LETOR: Fold1/train.txt, vali.txt, test.txt and so on. The queries of a
@@ -94,32 +91,57 @@ def cv(
 
     Example: ranktron cv OHSUMED --algo committee --epochs 50 --seeds 10 --select ndcg@10 --metrics ndcg@10,map
     """
+    algorithm = take_options(AlgorithmOptions, options)
+    _cross_validate(CrossValidationOptions(**options, algorithm=algorithm))
+
+
+@dataclass(frozen=True)
+class CrossValidationOptions:
+    """The options of `ranktron cv`."""
+
+    data: str
+    algorithm: AlgorithmOptions
+    grid: tuple[str, ...]
+    folds: int
+    split_seed: int
+    seeds: int
+    shuffle: bool
+    select: Metric
+    out: str | None
+    against: tuple[str, ...]
+    metrics: list[Metric]
+    null: str | None
+    dask: str | None
+    as_json: bool
+
+
+def _cross_validate(options: CrossValidationOptions) -> None:
+    """Reads the folds, trains on them, and reports."""
     from ranktron.training.cross_validation import cross_validate, read_folds, split_folds
 
-    points = _grid(algo, grid)
-    parameters, scale, epochs = with_preset(algo, preset, parse_settings(algo, settings), scale, epochs)
-    before = {Path(path).stem: _read_stored_run(path) for path in against}
-    null = null or null_for(None, nan)
+    data, seeds, algo = options.data, options.seeds, str(options.algorithm.algo)
+    points, plan = _grid(algo, options.grid), options.algorithm.plan(algo)
+    plan = replace(plan, schedule=replace(plan.schedule, shuffle=options.shuffle), select=options.select)
+    earlier = {Path(path).stem: _read_report(path) for path in options.against}
+    null = options.null or null_for(None, plan.nan)
     compile_for(data, [algo])
     if Path(data).is_dir():
         with show_activity(f"reading {data}"):
-            divided = list(read_folds(data, null, **reading_options()))
+            folds = list(read_folds(data, null, **reading_options()))
     else:
-        divided = split_folds(read_data(data, null, part="train"), folds, split_seed)
-    trainings = len(divided) * seeds
+        folds = split_folds(read_data(data, null, part="train"), options.folds, options.split_seed)
+    trainings = len(folds) * seeds
     for values in points.values():
         trainings *= len(values)
-    with task_workers(dask) as workers, show_progress(f"training {algo}", trainings) as step:
+    with task_workers(options.dask) as workers, show_progress(f"training {algo}", trainings) as step:
         report = cross_validate(
-            algo, divided, parameters,
-            grid=points, epochs=epochs, seeds=seeds, shuffle=shuffle, scaling=scale, map=recipe, select=select,
-            metrics=metrics, watch=step, nan=nan or "error", workers=workers,
-        )  # fmt: skip
+            plan, folds, grid=points, seeds=seeds, metrics=options.metrics, watch=step, workers=workers
+        )
     content = _content(report, seeds)
-    if out:
-        _write(out, {**content, "per_query": _per_query(report.evaluation)})
-    comparison = _compare_with_stored(algo, report, before)
-    if as_json:
+    if options.out:
+        _write(options.out, {**content, "per_query": _per_query(report.evaluation)})
+    comparison = _compare_with_earlier(algo, report, earlier)
+    if options.as_json:
         print_json(content | ({"comparison": comparison[0]} if comparison else {}))
         return
     _print(report, data, seeds)
@@ -179,44 +201,46 @@ def _write(path: str, content: dict[str, Any]) -> None:
         file.write((json.dumps(content, allow_nan=False) + "\n").encode("ascii"))
 
 
-def _read_stored_run(path: str) -> Evaluation:
-    """The values per query that an earlier `--out` wrote."""
+def _read_report(path: str) -> Evaluation:
+    """The values per query of a report that `--out` wrote."""
     import numpy as np
 
     from ranktron.metrics import Evaluation
 
     try:
-        kept = json.loads(Path(path).read_text())["per_query"]
-        per_query = {name: np.array(values, float) for name, values in kept["values"].items()}
+        report = json.loads(Path(path).read_text())["per_query"]
+        per_query = {name: np.array(values, float) for name, values in report["values"].items()}
         means = {name: float(row.mean()) for name, row in per_query.items()}
-        return Evaluation(means, per_query, np.array(kept["qids"]), int(kept["empty_queries"]))
+        return Evaluation(means, per_query, np.array(report["qids"]), int(report["empty_queries"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path} is not a report that `ranktron cv --out` wrote: {error}") from None
 
 
-def _compare_with_stored(algo: str, report: Report, before: dict[str, Evaluation]) -> tuple[dict[str, Any], str] | None:
+def _compare_with_earlier(
+    algo: str, report: Report, earlier: dict[str, Evaluation]
+) -> tuple[dict[str, Any], str] | None:
     from ranktron.metrics import compare
 
-    if not before:
+    if not earlier:
         return None
-    ours = algo if algo not in before else f"{algo} (this run)"
-    comparison = compare({ours: report.evaluation, **before})
+    name = algo if algo not in earlier else f"{algo} (this run)"
+    comparison = compare({name: report.evaluation, **earlier})
     p_values = {name: matrix.tolist() for name, matrix in comparison.p_values.items()}
     content = {"systems": comparison.means, "better_than": comparison.beats, "p_values": p_values}
     return content, comparison.text()
 
 
 def _print(report: Report, data: str, seeds: int) -> None:
-    chose = any(trial.parameters for trial in report.trials)
-    columns = ["fold", "queries", "validation", "epoch", *(["chosen"] if chose else []), *report.metrics]
+    with_grid = any(trial.parameters for trial in report.trials)
+    columns = ["fold", "queries", "validation", "epoch", *(["chosen"] if with_grid else []), *report.metrics]
     rows: list[tuple[object, ...]] = []
     for fold in report.folds:
         trials = report.of_fold(fold)
         means = [sum(t.test.means[m] for t in trials) / len(trials) for m in report.metrics]
         valid = sum(t.valid for t in trials) / len(trials)
         epochs = f"{sum(t.epoch for t in trials) / len(trials):.1f}".removesuffix(".0")
-        chosen = [_describe_choice(trials)] if chose else []
-        rows.append((fold, len(trials[0].test.qids), valid, epochs, *chosen, *means))
+        selected = [_describe_selection(trials)] if with_grid else []
+        rows.append((fold, len(trials[0].test.qids), valid, epochs, *selected, *means))
     blank = [""] * (len(columns) - len(report.metrics) - 1)
     rows.append(("mean", *blank, *report.mean.values()))
     if seeds > 1:
@@ -227,15 +251,15 @@ def _print(report: Report, data: str, seeds: int) -> None:
         click.echo(f"{remark}: {count:,}")
 
 
-def _describe_choice(trials: list[Trial]) -> str:
+def _describe_selection(trials: list[Trial]) -> str:
     values = dict.fromkeys(" ".join(f"{k}={v}" for k, v in t.parameters.items()) for t in trials)
     return " | ".join(v for v in values if v) or "–"
 
 
 def _remarks(report: Report) -> dict[str, int]:
-    """The remarks of the trainings, each with its largest count over all folds and seeds."""
-    found: dict[str, int] = {}
+    """The largest count of each remark over all folds and seeds."""
+    largest: dict[str, int] = {}
     for trial in report.trials:
         for remark, count in trial.remarks.items():
-            found[remark] = max(count, found.get(remark, 0))
-    return {f"{remark} (maximum over trainings)": count for remark, count in found.items() if count}
+            largest[remark] = max(count, largest.get(remark, 0))
+    return {f"{remark} (maximum over trainings)": count for remark, count in largest.items() if count}

@@ -23,7 +23,7 @@ PLAYERS = {
     "minimax": ("minimax", {}),
     "ListNet": ("listnet", {"eta": 1.0}),
 }
-KEPT = "SLAM"
+SAVED = "SLAM"  # the learner whose model is saved
 
 
 @click.command()
@@ -45,7 +45,7 @@ KEPT = "SLAM"
     "--dir",
     "folder",
     type=click.Path(file_okay=False),
-    help="With --web: folder in which to keep what is learnt.  [default: a temporary one]",
+    help="With --web: folder for the state of the ranker.  [default: a temporary one]",
 )
 @as_json
 @click.pass_context
@@ -76,12 +76,12 @@ def demo(
         _stream(out, queries, seed, as_json)
 
 
-_OF_THE_STREAM, _OF_THE_PAGE = ("out", "queries", "seed", "as_json"), ("host", "port", "folder")
+_STREAM_OPTIONS, _WEB_OPTIONS = ("out", "queries", "seed", "as_json"), ("host", "port", "folder")
 
 
 def _check_mode(ctx: click.Context, web: bool) -> None:
-    """Refuses options that have no effect, instead of ignoring them."""
-    for name in _OF_THE_STREAM if web else _OF_THE_PAGE:
+    """Refuses options that have no effect."""
+    for name in _STREAM_OPTIONS if web else _WEB_OPTIONS:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = next(each.opts[0] for each in ctx.command.params if each.name == name)
             raise click.UsageError(f"{option} {'cannot be used with' if web else 'requires'} --web", ctx)
@@ -108,7 +108,7 @@ def _stream(out: str, queries: int, seed: int, as_json: bool) -> None:
         print_json({"ndcg@10": finals | levels, "picture": str(picture) if drawn else None, "model": str(model)})
         return
     curves = f"The learning curves are in {picture}, the" if drawn else "The"
-    click.echo(f"\n{curves} {KEPT} model is in {model}. Next: ranktron train --help")
+    click.echo(f"\n{curves} {SAVED} model is in {model}. Next: ranktron train --help")
 
 
 def _play(rounds: Rounds, ndcg: Metric, levels: dict[str, float], *, quiet: bool) -> tuple[Any, Any]:
@@ -120,7 +120,9 @@ def _play(rounds: Rounds, ndcg: Metric, levels: dict[str, float], *, quiet: bool
     from ranktron.learners.loop import play
     from ranktron.training.algorithms import algorithm
 
-    learners = {name: algorithm(kind).learner(rounds.n_features, given) for name, (kind, given) in PLAYERS.items()}
+    learners = {
+        name: algorithm(kind).learner(rounds.n_features, parameters) for name, (kind, parameters) in PLAYERS.items()
+    }
     turns = {name: play(learner, rounds, feedback.full, [ndcg]) for name, learner in learners.items()}
     sums = dict.fromkeys(learners, 0.0)
     lines: dict[str, tuple[list[int], list[float]]] = {name: ([], []) for name in learners}
@@ -149,18 +151,18 @@ def _table(done: int, total: int, sums: dict[str, float], learners: Any, levels:
 
 
 def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[str, float]) -> bool:
-    """Saves the model and the picture; whether there is one."""
+    """Saves the model and the picture; returns whether the picture could be drawn."""
     from ranktron.errors import DataError, MissingExtra
-    from ranktron.training.figures.curves import curves
+    from ranktron.training.figures.plots import curves
     from ranktron.training.model import Model
 
     try:
         picture.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot create the folder {picture.parent}: {error.strerror}") from None
-    kind, given = PLAYERS[KEPT]
-    kept = learners[KEPT]
-    Model(kind, given, kept.state(), kept.n_features).save(model)
+    kind, parameters = PLAYERS[SAVED]
+    learner = learners[SAVED]
+    Model(kind, parameters, learner.state(), learner.n_features).save(model)
     try:
         title = "A simulated separable stream: time-averaged NDCG@10"
         curves(picture, lines, levels, title=title, x="rounds", y="NDCG@10, time average", log=True)

@@ -30,12 +30,12 @@ def serve_search(folder: str | None, host: str, port: int | None) -> None:
     index = _prepare_index(warm_up)
     port = port or _free_port(host, (PORT, 0) if port is None else (0,))
     shown = f"[{host}]" if ":" in host else host
-    keeping = tempfile.TemporaryDirectory(prefix="ranktron-") if folder is None else nullcontext(folder)
-    with keeping as kept, suppress(KeyboardInterrupt):
+    directory = tempfile.TemporaryDirectory(prefix="ranktron-") if folder is None else nullcontext(folder)
+    with directory as state, suppress(KeyboardInterrupt):
         where = "a temporary folder, deleted at the end (--dir keeps it)" if folder is None else folder
         click.echo(f"Search page: http://{shown}:{port}/search  (dashboard: http://{shown}:{port}/)")
-        click.echo(f"What the ranker learns is saved in {where}.")
-        run(kept, None, host, port, search_routes(index, read_tokens(None)))
+        click.echo(f"The state of the ranker is saved in {where}.")
+        run(state, None, host, port, search_routes(index, read_tokens(None)))
 
 
 def _prepare_index(warm_up: Callable[[], None]) -> Index:
@@ -58,14 +58,14 @@ def _prepare_index(warm_up: Callable[[], None]) -> Index:
     return index
 
 
-def _free_port(host: str, wanted: tuple[int, ...]) -> int:
+def _free_port(host: str, ports: tuple[int, ...]) -> int:
     """The first of these ports that is free; 0 stands for any."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for port in wanted:
+    for port in ports:
         try:
             with socket.create_server((host, port), family=family) as server:
                 free: int = server.getsockname()[1]
                 return free
         except OSError:
             continue
-    return PORT  # the service will say what is wrong with this host
+    return PORT  # the service reports the problem with this host

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ranktron.cli.cluster_options import PARTS, evaluate_on_parts
 from ranktron.cli.options import (
     DATA,
     PICTURE,
@@ -17,7 +18,6 @@ from ranktron.cli.options import (
     table_options,
 )
 from ranktron.cli.output import print_json, print_table, show_progress
-from ranktron.cli.parts import PARTS, evaluate_on_parts
 
 if TYPE_CHECKING:
     from ranktron.metrics import Evaluation, Metric
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     "--dask",
     metavar="ADDRESS",
     default=None,
-    help="Let the workers of a Dask cluster read DATA, which may be a pattern: the address of the scheduler, or local. "
-    "The values are the same; baselines are left out.",
+    help="Let the workers of a Dask cluster read DATA, which may be a pattern: the address of the scheduler, or "
+    "`local`. The values are the same; baselines are omitted.",
 )
 @metrics_option("ndcg@10,map")
 @null_option
@@ -56,7 +56,9 @@ def evaluate(
     loaded = load(model)
     if dask:
         if curve:
-            raise click.UsageError("--curve draws baselines, too, which need the data here: leave it out, or --dask")
+            raise click.UsageError(
+                "--curve draws baselines, which need the data in this process: leave it out, or --dask"
+            )
         _show_parts(evaluate_on_parts(loaded, data, metrics, null or "error", dask), model, data, metrics, as_json)
         return
     rounds = read_data(data, null, loaded, part="test")
@@ -79,7 +81,7 @@ def evaluate(
 
 
 def _show_parts(evaluation: Evaluation, model: str, data: str, metrics: list[Metric], as_json: bool) -> None:
-    """The values of the model alone: baselines look at all documents for every feature."""
+    """Prints the values of the model; baselines would need all documents here."""
     if as_json:
         content = _as_content(evaluation, metrics, None, None)
         print_json({name: value for name, value in content.items() if name != "baselines"})
@@ -91,7 +93,7 @@ def _show_parts(evaluation: Evaluation, model: str, data: str, metrics: list[Met
 
 def _count_queries(evaluation: Evaluation) -> str:
     if len(evaluation.qids) == 1:
-        return "1 query, from which no interval can be told"
+        return "1 query: no interval"
     return f"{len(evaluation.qids):,} queries, {evaluation.empty_queries:,} of them without a relevant document"
 
 
@@ -101,7 +103,7 @@ def _interval(evaluation: Evaluation, m: str | Metric) -> str:
 
 
 def _limits(evaluation: Evaluation, m: str) -> tuple[float | None, float | None]:
-    """The interval; one query tells none."""
+    """The confidence interval; None for a single query."""
     return (None, None) if len(evaluation.qids) == 1 else evaluation.interval(m)
 
 
@@ -122,7 +124,7 @@ def _draw(path: str, model: str, rounds: Any, scores: Any, feature_scores: Any, 
     from ranktron.metrics import evaluate as measure
     from ranktron.metrics import metric
     from ranktron.training.baselines import random_means
-    from ranktron.training.figures.curves import curves
+    from ranktron.training.figures.plots import curves
 
     depths = list(range(1, 21))
     cuts = [metric(f"ndcg@{k}") for k in depths]

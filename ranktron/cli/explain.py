@@ -50,7 +50,7 @@ def explain(
 
     Without DATA: the weights, for scaled and for raw features, with their spread over the last part of training; for a
     model with a feature map, the curve of each feature. With DATA and --qid: the contributions that add up to each
-    score, and which features put a document above the next.
+    score, and the features that put a document above the next one.
 
     Example: ranktron explain my.model test.txt --qid 42 --out page.html
     """
@@ -114,11 +114,11 @@ def _show_list(explained: ExplainedList, top: int, features: int, out: str | Non
         return
     title = f"query {explained.qid}: {len(names)} documents"
     print_widest([_table(title, documents, terms) for terms in range(features, 0, -1)])
-    _say(out)
+    _report_page(out)
 
 
 def _table(title: str, documents: list[dict[str, Any]], terms: int) -> Any:
-    """The table with at most `terms` contributions per line; the column of labels only if there are any."""
+    """The table with at most `terms` contributions per line, and a column of labels if there are any."""
     labelled = any(d["label"] is not None for d in documents)
     columns = ["#", "document", *["label"] * labelled, "score", "strongest\ncontributions", "lead over\nthe next"]
     rows = [
@@ -163,7 +163,7 @@ def _show_weights(model: Model, top: int | None, out: str | None, as_json: bool)
     if len(rows) < model.n_filled:
         click.echo(f"{model.n_filled - len(rows)} smaller weights are not shown: --top {model.n_filled} shows all.")
     click.echo(f"{weights.note[0].upper()}{weights.note[1:]}.")
-    _say(out)
+    _report_page(out)
 
 
 def _show_curves(model: Model, top: int | None, out: str | None, as_json: bool) -> None:
@@ -185,11 +185,11 @@ def _show_curves(model: Model, top: int | None, out: str | None, as_json: bool) 
     print_table(f"{model.kind}: {model.n_filled} curves", ["feature", "lowest", "highest"], rows)
     if out is None:
         click.echo("To see what each value adds to a score, draw the curves with --out page.html.")
-    _say(out)
+    _report_page(out)
 
 
 def _show_spans(model: Model, top: int | None, as_json: bool) -> None:
-    """How far each feature reaches, of a model whose features count together and have no curves."""
+    """Prints how much each feature can add to a score, for maps whose features interact and have no curves."""
     spans = model.explainable.spans(model.weights)
     widest = sorted(zip(model.filled_names, spans.tolist(), strict=True), key=lambda each: -each[1])
     if as_json:
@@ -214,7 +214,7 @@ def _cell(value: Any, key: str) -> str:
     return str(value) if key == "feature" else f"± {value:.2g}" if key == "spread" else f"{value:+.4g}"
 
 
-def _say(out: str | None) -> None:
+def _report_page(out: str | None) -> None:
     if out is not None:
         click.echo(f"Page written to {out}")
 

@@ -110,7 +110,7 @@ def model_name(path: str) -> str:
 
 
 def summarize(exported: Export) -> dict[str, Any]:
-    """What `--json` prints about an exported file."""
+    """An exported file as `--json` prints it."""
     return {
         "to": exported.target,
         "name": exported.name,
@@ -121,7 +121,7 @@ def summarize(exported: Export) -> dict[str, Any]:
 
 
 def describe_check(exported: Export) -> str:
-    """The result of checking the file, in a few words."""
+    """The result of checking the file, as text."""
     check = exported.check
     return f"checked on {check.sample}: {check.swapped:,} of {check.pairs:,} pairs swapped by rounding"
 

@@ -63,7 +63,7 @@ def _describe_missing(counts: dict[str, int]) -> str:
 
 
 def _columns(columns: dict[str, Any]) -> list[tuple[str, str]]:
-    """The role of each column, and which roles were found by the column's name."""
+    """The role of each column, and whether it was found by the column's name."""
     from ranktron.data.io.columns import join_names
 
     words = {"label": "label", "query": "query id", "doc": "document id"}
@@ -89,10 +89,10 @@ def describe(rounds: Any) -> dict[str, Any]:
     highest = np.maximum.reduceat(rounds.labels, rounds.offsets[:-1])
     lowest = np.minimum.reduceat(rounds.labels, rounds.offsets[:-1])
     names = rounds.feature_names or [str(j + rounds.first_index) for j in range(rounds.n_features)]
-    lacking = count_missing(rounds).tolist()
-    # Missing values are replaced by means, which lie within the ranges to be found.
-    known = impute(rounds, fit_imputer("mean", rounds)) if any(lacking) else rounds
-    low, high = feature_ranges(known.X)
+    missing = count_missing(rounds).tolist()
+    # Missing values are replaced by means, which do not change the range of a feature.
+    imputed = impute(rounds, fit_imputer("mean", rounds)) if any(missing) else rounds
+    low, high = feature_ranges(imputed.X)
     return {
         "queries": len(rounds),
         "documents": len(rounds.labels),
@@ -107,7 +107,7 @@ def describe(rounds: Any) -> dict[str, Any]:
         "queries_without_relevant": int((highest <= 0).sum()),
         "queries_with_one_label": int((highest == lowest).sum()),
         "duplicate_qids": scattered_queries(rounds),
-        "missing": {name: count for name, count in zip(names, lacking, strict=True) if count},
+        "missing": {name: count for name, count in zip(names, missing, strict=True) if count},
         "constant_features": [name for name, a, b in zip(names, low, high, strict=True) if a == b],
         "lowest": float(low.min()),
         "highest": float(high.max()),

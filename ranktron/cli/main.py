@@ -1,4 +1,4 @@
-"""The entry point: finds the command and turns every error into one line and an exit code."""
+"""The entry point: finds the command and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _COMMANDS = (
     "promote",
 )
 
-
-_ELSEWHERE = {"predict": "rank", "score": "rank", "fit": "train", "eval": "evaluate", "test": "evaluate"}
+# What other tools call them; suggested when a command does not exist.
+ALIASES = {"predict": "rank", "score": "rank", "fit": "train", "eval": "evaluate", "test": "evaluate"}
 
 
 class _Commands(click.Group):
@@ -68,12 +68,12 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As ever, and for a command that does not exist the one that was probably meant."""
+        """As in click; for a command that does not exist, the most similar one is suggested."""
         name = args[0]
         if name not in _COMMANDS and not name.startswith("-"):
-            from difflib import get_close_matches  # only where something is wrong
+            from difflib import get_close_matches  # slow, and only for an error
 
-            near = [_ELSEWHERE[name]] if name in _ELSEWHERE else get_close_matches(name, _COMMANDS, 1)
+            near = [ALIASES[name]] if name in ALIASES else get_close_matches(name, _COMMANDS, 1)
             meant = f"did you mean {near[0]}? " if near else ""
             raise click.UsageError(f"there is no command {name!r}: {meant}`ranktron --help` lists all", ctx)
         return super().resolve_command(ctx, args)
@@ -94,10 +94,10 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line. Exit codes: 0 done, 1 the data or the run was at fault, 2 the command line was."""
-    _seldom_collect_garbage()
+    """Runs the command line. Exit codes: 0 success, 1 an error in the data or the run, 2 an error in the arguments."""
+    _collect_less_garbage()
     try:
-        with _spoken_warnings():
+        with _print_warnings():
             code = cli.main(arguments, prog_name="ranktron", standalone_mode=False)
     except click.UsageError as error:
         where = f" (see ranktron {error.ctx.info_name} --help)" if error.ctx and error.ctx.parent else ""
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.Abort:
         code = _complain("interrupted", 1)
     except BrokenPipeError:
-        # Whoever read our output has closed it (as `head` does): flushing the rest at exit must not raise again.
+        # The reader of our output has closed it, as `head` does: flushing the rest at exit must not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except MemoryError:
@@ -117,26 +117,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _seldom_collect_garbage() -> None:
-    """Looks for garbage a tenth as often, and not once more at the end.
+def _collect_less_garbage() -> None:
+    """Collects garbage a tenth as often, and not at exit.
 
-    This would take a quarter of the time of a short command, which hardly makes any: it looks at what was imported.
+    It takes a quarter of the time of a short command: the collector scans what was imported.
     """
     gc.set_threshold(10_000)
     atexit.register(gc.freeze)
 
 
 @contextmanager
-def _spoken_warnings() -> Iterator[None]:
-    """Prints each of our own warnings once, as one line on standard error."""
-    said: set[str] = set()
-    others = warnings.showwarning
+def _print_warnings() -> Iterator[None]:
+    """Prints each warning of the library once, as one line on standard error."""
+    printed: set[str] = set()
+    show_other = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **how: Any) -> None:
         if not issubclass(category, RankingWarning):
-            others(message, category, *where, **how)
-        elif str(message) not in said:
-            said.add(str(message))
+            show_other(message, category, *where, **how)
+        elif str(message) not in printed:
+            printed.add(str(message))
             click.echo(f"ranktron: warning: {message}", err=True)
 
     with warnings.catch_warnings():

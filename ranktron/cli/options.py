@@ -1,9 +1,10 @@
-"""Options that several commands share, and reading the files that they name."""
+"""Options that several commands share, and reading the files they name."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,8 +19,10 @@ from ranktron.training.algorithms import ALGORITHMS, TRAINING, algorithm, find_p
 if TYPE_CHECKING:
     from ranktron.data.rounds import Rounds
     from ranktron.metrics import Metric
+    from ranktron.training.fit import TrainingPlan
     from ranktron.training.model import Model
 
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 DATA = click.Path(exists=True, allow_dash=True)
@@ -27,7 +30,7 @@ OUT = click.Path(allow_dash=True)
 
 
 class _Picture(click.Path):
-    """A picture to write: what cannot be drawn is refused before the work, not after it."""
+    """A picture to write; a path that cannot be written is refused before the work."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = str(super().convert(value, param, ctx))
@@ -40,7 +43,7 @@ class _Picture(click.Path):
 
 
 PICTURE = _Picture()
-_READING, _SAID = "ranktron.reading", "ranktron.said"
+_READING, _REPORTED = "ranktron.reading", "ranktron.reported"  # keys of click's context
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Machine-readable output: one JSON object instead of a table."
 )
@@ -71,7 +74,7 @@ def as_metric(_context: click.Context, _option: click.Parameter, text: str) -> M
         raise click.BadParameter(str(error)) from None
 
 
-def _as_recipe(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+def _check_map(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
     """The name of a feature map; an unknown one is a usage error (exit code 2)."""
     if text is not None:
         from ranktron.data.maps import as_map
@@ -85,10 +88,9 @@ def _as_recipe(_context: click.Context, _option: click.Parameter, text: str | No
 
 map_option = click.option(
     "--map",
-    "recipe",
     metavar="MAP",
     default=None,
-    callback=_as_recipe,
+    callback=_check_map,
     help="Feature map, saved with the model: bins:N, bins-linear:N, rff:N, nystroem:N, products:N or leaves:N.",
 )
 
@@ -105,7 +107,7 @@ preset_option = click.option(
     "--preset",
     type=click.Choice(PRESETS),
     default=None,
-    help="Where parameters, scaling and passes that are not given come from; paper: as printed, features unscaled.  "
+    help="Values of parameters, scaling and passes that are not set; paper: as printed, features unscaled.  "
     f"[default: {PRESETS[0]}]",
 )
 
@@ -113,8 +115,8 @@ scale_option = click.option(
     "--scale",
     type=click.Choice(SCALINGS),
     default=None,
-    help="Feature scaling; auto: within each query (standard-query), with a map or sparse features over all queries "
-    "(standard).  [default: auto]",
+    help="Feature scaling; auto: within each query (standard-query), or over all queries (standard) with a map or "
+    "sparse features.  [default: auto]",
 )
 
 null_option = click.option(
@@ -122,7 +124,7 @@ null_option = click.option(
     type=click.Choice(["error", "zero", "min", "mean"]),
     default=None,
     help="How to read NULL: as an error, as 0, or as the smallest or mean value of the feature within the query.  "
-    "[default: left to --nan or to the model, otherwise error]",
+    "[default: as --nan or the model treats missing values, otherwise error]",
 )
 
 nan_option = click.option(
@@ -134,13 +136,49 @@ nan_option = click.option(
 )
 
 
-def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
+@dataclass(frozen=True)
+class AlgorithmOptions:
+    """The options that choose and set up an algorithm: --algo, --preset, --set, --epochs, --scale, --map, --nan."""
+
+    algo: str | None
+    preset: str | None
+    settings: tuple[str, ...]
+    epochs: int | None
+    scale: str | None
+    map: str | None
+    nan: str | None
+
+    def plan(self, name: str, settings: tuple[str, ...] | None = None) -> TrainingPlan:
+        """The training plan of an algorithm: the values of the options, and of the preset for the others."""
+        from ranktron.learners.schedule import Schedule
+        from ranktron.training.fit import TrainingPlan
+
+        preset = self.preset or PRESETS[0]
+        values = find_preset(name, preset)
+        parameters = parse_settings(name, self.settings if settings is None else settings)
+        scale = self.scale or values["scale"]
+        return TrainingPlan(
+            name,
+            {**algorithm(name).preset(preset), **parameters},
+            Schedule(self.epochs or values["n_epochs"]),
+            scaling="auto-lists" if scale == "auto" else scale,
+            map=self.map,
+            nan=self.nan or "error",
+        )
+
+
+def take_options(kind: type[T], options: dict[str, Any]) -> T:
+    """Removes the options that are fields of a dataclass from those of a command, and returns them as the dataclass."""
+    return kind(**{field.name: options.pop(field.name) for field in fields(kind)})  # type: ignore[arg-type]
+
+
+def _store(context: click.Context, option: click.Parameter, value: Any) -> None:
     """Stores an option of `read_data` in the context, so that commands need not pass it on."""
     context.meta.setdefault(_READING, {})[option.name] = value
 
 
 def _reading_option(*names: str, **settings: Any) -> Callable[[F], F]:
-    return click.option(*names, expose_value=False, callback=_remember, **settings)
+    return click.option(*names, expose_value=False, callback=_store, **settings)
 
 
 _LABEL = _reading_option("--label", metavar="COLUMN", help="Column with the label.  [default: found by its name]")
@@ -170,7 +208,7 @@ def table_options(command: F) -> F:
 
 
 def scoring_options(command: F) -> F:
-    """The same for commands that take the features from the model and use --features for something else."""
+    """As `table_options`, for commands that take the features from the model."""
     return _LABEL(_QUERY(_DOC(_DROP(_INPUT_FORMAT(command)))))
 
 
@@ -189,29 +227,29 @@ def read_data(
     with show_activity(f"reading {path}"):
         rounds = read_rounds(path, null=null or null_for(like), like=like, **options)
     if part != "train":  # training itself warns
-        _say_if_scattered(path, rounds)
-    elif not options.get("features"):  # those that were named are never questioned
+        _report_scattered(path, rounds)
+    elif not options.get("features"):  # features that the user named are not questioned
         from ranktron.data.query_warnings import warn_of_labels
 
         warn_of_labels(rounds.X, rounds.labels, rounds.feature_names or range(1, rounds.n_features + 1))
     return rounds
 
 
-def _say_if_scattered(path: str, rounds: Rounds) -> None:
-    """Reports that rows of a query were not adjacent: two concatenated files may use one id for different queries."""
+def _report_scattered(path: str, rounds: Rounds) -> None:
+    """Reports once for each file that rows of a query were not adjacent: two concatenated files may share query ids."""
     from ranktron.data.io.grouping import repeated_documents, scattered_queries
 
     context = click.get_current_context(silent=True)
-    said = set() if context is None else context.meta.setdefault(_SAID, set())
-    if path in said:
-        return  # a command reads it once for each model
-    said.add(path)
+    reported = set() if context is None else context.meta.setdefault(_REPORTED, set())
+    if path in reported:
+        return
+    reported.add(path)
     scattered = scattered_queries(rounds)
     if scattered:
-        twice = repeated_documents(rounds)
-        more = f"; {twice:,} documents occur more than once: was the file appended to itself?" if twice else ""
-        what = f"the rows of {scattered:,} of {len(rounds):,} queries were not adjacent and have been grouped"
-        click.echo(f"{path}: {what}{more}", err=True)
+        repeated = repeated_documents(rounds)
+        more = f"; {repeated:,} documents occur more than once: was the file appended to itself?" if repeated else ""
+        message = f"the rows of {scattered:,} of {len(rounds):,} queries were not adjacent and have been grouped"
+        click.echo(f"{path}: {message}{more}", err=True)
 
 
 def read_documents(path: str, null: str | None, model: Model) -> Rounds:
@@ -226,30 +264,30 @@ def read_documents(path: str, null: str | None, model: Model) -> Rounds:
 
 
 def compile_for(path: str, algorithms: Iterable[str] = ()) -> bool:
-    """Compiles what this file and these algorithms need, on all processors; False if it was compiled already."""
+    """Compiles the reader of this file and the algorithms, on all processors; False if they were compiled already."""
     return compile_on_first_run([*(["reading"] if _may_be_letor(path) else ()), *algorithms])
 
 
 def _may_be_letor(path: str) -> bool:
     from ranktron.data.io.formats import detect_format
 
-    asked = reading_options().get("format")
-    if asked is not None or not os.path.isfile(path):
-        return asked in (None, "letor")
+    format = reading_options().get("format")
+    if format is not None or not os.path.isfile(path):
+        return format in (None, "letor")
     try:
         return detect_format(Path(path)) == "letor"
     except (DataError, OSError):
-        return False  # reading says what is wrong
+        return False  # reading reports it
 
 
 def null_for(like: Model | Rounds | None, nan: str | None = None) -> str:
     """The default of --null: "nan" for a model that imputes missing values, otherwise an error."""
-    fills_in = getattr(like, "imputer", None) is not None or (nan or "error") != "error"
-    return "nan" if fills_in else "error"
+    imputes = getattr(like, "imputer", None) is not None or (nan or "error") != "error"
+    return "nan" if imputes else "error"
 
 
 def reading_options() -> dict[str, Any]:
-    """The options of `ranktron.read` that the command line gave."""
+    """The options of `ranktron.read` that were set on the command line."""
     context = click.get_current_context(silent=True)
     return {} if context is None else dict(context.meta.get(_READING, {}))
 
@@ -258,18 +296,18 @@ def _find_part(path: str, part: str | None) -> str:
     """The file of one part in a folder with train, vali and test files; any other path unchanged."""
     from ranktron.data.io.files import fold_parts
 
-    found = fold_parts(path) if path != "-" else {}
-    if not found or part is None:
+    files = fold_parts(path) if path != "-" else {}
+    if not files or part is None:
         return path
-    if part not in found:
-        raise DataError(f"{path}: there is no {part} file in this folder, only {', '.join(map(str, found.values()))}")
-    others = ", ".join(str(file) for name, file in found.items() if name != part)
-    click.echo(f"{path}: reading {found[part]} (not {others})", err=True)
-    return str(found[part])
+    if part not in files:
+        raise DataError(f"{path}: there is no {part} file in this folder, only {', '.join(map(str, files.values()))}")
+    others = ", ".join(str(file) for name, file in files.items() if name != part)
+    click.echo(f"{path}: reading {files[part]} (not {others})", err=True)
+    return str(files[part])
 
 
 def keep_inputs(out: str, *inputs: str | None) -> None:
-    """Refuses to overwrite an input, to write two things to standard output, or where nothing can be written."""
+    """Refuses to overwrite an input, to write twice to standard output, or to write to a folder that does not exist."""
     context = click.get_current_context(silent=True)
     if out == "-" and context is not None and context.params.get("as_json"):
         raise click.UsageError("--json and - both write to standard output: name a file to write")
@@ -279,17 +317,6 @@ def keep_inputs(out: str, *inputs: str | None) -> None:
     folder = os.path.dirname(os.path.abspath(out))
     if out != "-" and not os.path.isdir(folder):
         raise DataError(f"{out} cannot be written: there is no folder {folder}")
-
-
-def with_preset(
-    name: str, preset: str | None, parameters: dict[str, Any], scale: str | None, epochs: int | None
-) -> tuple[dict[str, Any], str | None, int]:
-    """Parameters, scaling and number of passes: those that are given, and those that a preset has for the others."""
-    word = preset or PRESETS[0]
-    values = find_preset(name, word)
-    own = {**algorithm(name).preset(word), **parameters}
-    scale = scale or values["scale"]
-    return own, "auto-lists" if scale == "auto" else scale, epochs or values["n_epochs"]
 
 
 def parse_settings(name: str, settings: tuple[str, ...], option: str = "--set") -> dict[str, Any]:

@@ -23,15 +23,15 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     Console(highlight=False, stderr=out == "-").print(table(title, columns, rows))
 
 
-def print_written(out: str, what: str) -> None:
-    """Reports what was written; on standard error if the file itself went to standard output."""
-    click.echo(f"{'standard output' if out == '-' else out}: {what}", err=out == "-")
+def print_written(out: str, message: str) -> None:
+    """Reports a written file; on standard error if the file itself went to standard output."""
+    click.echo(f"{'standard output' if out == '-' else out}: {message}", err=out == "-")
 
 
 def print_widest(tables: Sequence[Any], out: str | None = None) -> None:
-    """Prints the first of several versions of a table, wide to narrow, that fits the terminal; else the last.
+    """Prints the first of several versions of a table, from wide to narrow, that fits the terminal; else the last.
 
-    On standard error if `out` says that a file goes to standard output.
+    It goes to standard error if `out` says that a file goes to standard output.
     """
     from rich.console import Console
 
@@ -79,7 +79,7 @@ def show_activity(what: str) -> Iterator[None]:
 
 
 def compile_on_first_run(groups: Iterable[str]) -> bool:
-    """Compiles what algorithms, or "reading", need, on all processors; False if it was compiled already."""
+    """Compiles the kernels of algorithms, or of "reading", on all processors; False if they were compiled already."""
     from ranktron.kernels.first_run import compile_together, kernels_to_compile
 
     missing = kernels_to_compile(groups)
@@ -90,7 +90,7 @@ def compile_on_first_run(groups: Iterable[str]) -> bool:
 
 
 @contextmanager
-def statements() -> Iterator[None]:
+def show_log() -> Iterator[None]:
     """Shows the library's log messages on standard error, such as the memory that a solver will need."""
 
     class Echo(logging.Handler):
@@ -98,22 +98,19 @@ def statements() -> Iterator[None]:
             click.echo(record.getMessage(), err=True)
 
     log, echo = logging.getLogger("ranktron"), Echo()
-    before = log.level
+    level = log.level
     log.addHandler(echo)
     log.setLevel(logging.INFO)
     try:
         yield
     finally:
         log.removeHandler(echo)
-        log.setLevel(before)
+        log.setLevel(level)
 
 
 @contextmanager
 def show_progress(what: str, total: int) -> Iterator[Callable[..., None] | None]:
-    """Shows a progress bar on a terminal: yields a function to call with the number of steps done; else None.
-
-    What else the function is given is shown beside the bar.
-    """
+    """Shows a progress bar on a terminal: yields a function of the number of steps and a text to show; else None."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

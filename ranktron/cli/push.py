@@ -42,7 +42,7 @@ def push(
     if to == "vespa":
         raise click.UsageError(
             "Vespa models are part of the application: export with --to vespa into schemas/SCHEMA/NAME.profile and run "
-            "vespa deploy, or deploy --to vespa-inputs once and send what --to vespa-weights writes with the queries"
+            "vespa deploy, or deploy --to vespa-inputs once and send the output of --to vespa-weights with the queries"
         )
     if to == "solr" and collection is None:
         raise click.UsageError("Solr stores models in a collection: name it with --collection")
@@ -54,10 +54,10 @@ def push(
         calls = pushing.solr_calls(exported.content, str(collection))
     else:
         calls = pushing.plugin_calls(exported.content, str(featureset), options["store"])
-    made = []
+    sent = []
     if not dry_run:
-        pushing.send(address, calls, pushing.credentials(), timeout, lambda call, status: made.append((call, status)))
-    shown = [(call, None) for call in calls] if dry_run else made
+        pushing.send(address, calls, pushing.credentials(), timeout, lambda call, status: sent.append((call, status)))
+    shown = [(call, None) for call in calls] if dry_run else sent
     if as_json:
         answers = [_call(address, call, status) for call, status in shown]
         print_json({**summarize(exported), "url": address, "dry_run": dry_run, "calls": answers})

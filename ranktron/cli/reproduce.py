@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import click
 
+from ranktron.cli.cluster_options import tasks_option
 from ranktron.cli.options import as_json
 from ranktron.cli.output import print_json, print_table
-from ranktron.cli.parts import tasks_option
 from ranktron.papers import PAPERS
 
 

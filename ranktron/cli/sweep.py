@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ranktron.cli.cluster_options import task_workers, tasks_option
 from ranktron.cli.options import (
     DATA,
     PICTURE,
+    AlgorithmOptions,
     as_json,
     compile_for,
     map_option,
@@ -21,14 +24,14 @@ from ranktron.cli.options import (
     read_data,
     scale_option,
     table_options,
-    with_preset,
+    take_options,
 )
 from ranktron.cli.output import print_json, print_table, show_progress
-from ranktron.cli.parts import task_workers, tasks_option
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
 
 if TYPE_CHECKING:
     from ranktron.metrics import Metric
+    from ranktron.training.sweep import Swept
 
 
 def _values(text: str) -> list[float] | None:
@@ -71,18 +74,35 @@ def _values(text: str) -> list[float] | None:
 @null_option
 @table_options
 @as_json
-def sweep(
-    data: str, algo: str, preset: str | None, settings: tuple[str, ...], epochs: int, seed: int, scale: str | None,
-    recipe: str | None, valid: str | None, curve: str | None, metrics: list[Metric], nan: str | None,
-    null: str | None, dask: str | None, as_json: bool,
-) -> None:  # fmt: skip
+def sweep(**options: Any) -> None:
     """Train with many values of one parameter at once.
 
     Example: ranktron sweep train.txt --algo slam --set eta=1e-3:1e1:16
     """
-    from ranktron.learners.schedule import Schedule
+    algorithm = take_options(AlgorithmOptions, options)
+    _sweep(SweepOptions(**options, algorithm=algorithm))
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """The options of `ranktron sweep`."""
+
+    data: str
+    algorithm: AlgorithmOptions
+    seed: int
+    valid: str | None
+    curve: str | None
+    metrics: list[Metric]
+    null: str | None
+    dask: str | None
+    as_json: bool
+
+
+def _sweep(options: SweepOptions) -> None:
+    """Reads the data, trains with every value, and reports."""
     from ranktron.training.sweep import sweep as sweep_values
 
+    algo, settings, metrics = str(options.algorithm.algo), options.algorithm.settings, options.metrics
     ranges = {s.partition("=")[0]: v for s in settings if (v := _values(s.partition("=")[2])) is not None}
     if len(ranges) != 1:
         raise click.UsageError(
@@ -90,37 +110,36 @@ def sweep(
             "as in --set eta=1e-3:1e1:16, or values, as in --set eta=0.1,1,10"
         )
     ((key, values),) = ranges.items()
-    given = parse_settings(algo, tuple(s for s in settings if s.partition("=")[0] != key))
-    parameters, scale, _ = with_preset(algo, preset, given, scale, epochs)
+    plan = options.algorithm.plan(algo, tuple(s for s in settings if s.partition("=")[0] != key))
+    plan = replace(plan, schedule=replace(plan.schedule, seed=options.seed), metrics=metrics)
     parse_settings(algo, tuple(f"{key}={value}" for value in values))
-    null = null or null_for(None, nan)
-    compile_for(data, [algo])
-    rounds = read_data(data, null, part="train")
-    checked = read_data(valid, null, rounds, part="vali") if valid else None
-    with task_workers(dask) as workers, show_progress(f"sweeping {key}", epochs * len(rounds)) as step:
-        rows = sweep_values(
-            algo, parameters, key, values, rounds, Schedule(epochs, seed), metrics,
-            scaling=scale, map=recipe, valid=checked, watch=step, nan=nan or "error", workers=workers,
-        )  # fmt: skip
+    null = options.null or null_for(None, plan.nan)
+    compile_for(options.data, [algo])
+    rounds = read_data(options.data, null, part="train")
+    valid = read_data(options.valid, null, rounds, part="vali") if options.valid else None
+    total = plan.schedule.epochs * len(rounds)
+    with task_workers(options.dask) as workers, show_progress(f"sweeping {key}", total) as step:
+        rows = sweep_values(plan, key, values, rounds, valid=valid, watch=step, workers=workers)
     first, sign = str(metrics[0]), 1.0 if metrics[0].higher_is_better else -1.0
-    best = max(rows, key=lambda row: sign * (row.online if checked is None else row.valid)[first])
-    if curve:
-        from ranktron.training.figures.curves import curves
-
-        lines = {f"{m}, time average": (values, [row.online[str(m)] for row in rows]) for m in metrics}
-        if checked is not None:
-            lines |= {f"{m}, validation": (values, [row.valid[str(m)] for row in rows]) for m in metrics}
-        curves(curve, lines, {}, title=f"{algo} on {data}", x=key, y="value", log=True)
-    if as_json:
+    best = max(rows, key=lambda row: sign * (row.online if valid is None else row.valid)[first])
+    title = f"{algo} on {options.data}"
+    if options.curve:
+        _draw(options.curve, rows, key, title)
+    if options.as_json:
         print_json({"parameter": key, "rows": [vars(row) for row in rows], "best": best.value})
         return
-    columns = [
-        key,
-        *(f"{m}, time average" for m in metrics),
-        "mistakes",
-        *(f"{m}, validation" for m in metrics if valid),
-    ]
+    average, validation = (f"{m}, time average" for m in rows[0].online), (f"{m}, validation" for m in rows[0].valid)
     table = [(f"{row.value:.4g}", *row.online.values(), row.mistakes, *row.valid.values()) for row in rows]
-    print_table(f"{algo} on {data}", columns, table)
-    by = f"the time average of {first}" if checked is None else f"{first} on the validation set"
+    print_table(title, [key, *average, "mistakes", *validation], table)
+    by = f"the time average of {first}" if valid is None else f"{first} on the validation set"
     click.echo(f"best by {by}: {key}={best.value:.4g}")
+
+
+def _draw(path: str, rows: list[Swept], key: str, title: str) -> None:
+    """Plots the time averages and validation metrics over the values."""
+    from ranktron.training.figures.plots import curves
+
+    values = [row.value for row in rows]
+    lines = {f"{m}, time average": (values, [row.online[m] for row in rows]) for m in rows[0].online}
+    lines |= {f"{m}, validation": (values, [row.valid[m] for row in rows]) for m in rows[0].valid}
+    curves(path, lines, {}, title=title, x=key, y="value", log=True)

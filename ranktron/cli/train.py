@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-import warnings
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ranktron.cli.cluster_options import PARTS, PartsOptions, parts_options, train_on_parts
 from ranktron.cli.options import (
     DATA,
     OUT,
     PICTURE,
+    AlgorithmOptions,
     as_json,
     as_metric,
     compile_for,
@@ -25,29 +24,26 @@ from ranktron.cli.options import (
     nan_option,
     null_for,
     null_option,
-    parse_settings,
     preset_option,
     read_data,
     reading_options,
     scale_option,
     table_options,
-    with_preset,
+    take_options,
 )
-from ranktron.cli.output import print_json, print_table, show_activity, show_progress, statements
-from ranktron.cli.parts import PARTS, check_parts_options, parts_options, train_on_parts
-from ranktron.errors import DataError, RankingWarning
+from ranktron.cli.output import print_json, print_table, show_activity, show_log, show_progress
+from ranktron.errors import DataError
 from ranktron.learners.clicks.click_models import USERS
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
+from ranktron.training.algorithms import algorithm as find_algorithm
 
 if TYPE_CHECKING:
-    from ranktron.data.rounds import Rounds
     from ranktron.learners.clicks.estimating import WeightedLog
     from ranktron.metrics import Metric
-    from ranktron.training.fit import Trained
+    from ranktron.training.fit import Trained, TrainingPlan
     from ranktron.training.model import Model
 
 _EPOCHS, _SHUFFLE = TRAINING
-_FEW = 8
 CLICK_ALGORITHMS = ("ranksvm", "rankmm", "hinge")
 
 
@@ -61,7 +57,7 @@ def _algorithms_help() -> str:
 
 
 def _wrap(text: str, indent: int) -> list[str]:
-    """Lines for a terminal of 80 columns; click itself adds an indent of 2."""
+    """Lines for a terminal of 80 columns, to which click adds an indent of 2."""
     return textwrap.wrap(text, 78, initial_indent=" " * indent, subsequent_indent=" " * (indent + 4))
 
 
@@ -78,15 +74,15 @@ def _wrap(text: str, indent: int) -> list[str]:
 @scale_option
 @map_option
 @nan_option
-@click.option("--valid", type=DATA, help="Validation set: the epoch that is best on it is kept.")
+@click.option("--valid", type=DATA, help="Validation set, which selects the best epoch.")
 @click.option(
-    "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that chooses the best epoch."
+    "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that selects the best epoch."
 )
 @click.option(
     "--patience",
     type=click.IntRange(1),
     default=None,
-    help="End after so many epochs in a row that are no better on the validation set; --epochs is then the most.",
+    help="Stop after this many epochs without improvement on the validation set; --epochs is then the maximum.",
 )
 @click.option(
     "--feedback",
@@ -98,15 +94,8 @@ def _wrap(text: str, indent: int) -> list[str]:
     "--clicks",
     type=click.Choice(["auto", "randomised", "harvested", "em"]),
     default=None,
-    help="DATA is a click log, as `ranktron clicks` describes it: learn from its clicks, with position bias estimated "
-    "in this way. For ranksvm (then the default), rankmm and hinge.",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    default=None,
-    help="Number of threads: each learns from its own share of the queries, and they are mixed ten times a pass. The "
-    "result depends on it.  [default: 1, or that of the model to continue]",
+    help="DATA is a click log (see `ranktron clicks`): learn from its clicks, with position bias estimated by this "
+    "method. For ranksvm (then the default), rankmm and hinge.",
 )
 @parts_options
 @click.option("--from", "start", type=DATA, help="Model to continue training, exactly where it stopped.")
@@ -116,13 +105,7 @@ def _wrap(text: str, indent: int) -> list[str]:
 @null_option
 @table_options
 @as_json
-def train(
-    data: str, algo: str | None, preset: str | None, settings: tuple[str, ...], epochs: int | None, seed: int | None,
-    shuffle: bool | None, scale: str | None, recipe: str | None, nan: str | None, valid: str | None, select: Metric,
-    patience: int | None, feedback: str | None, clicks: str | None, jobs: int | None, dask: str | None,
-    stream: bool, mode: str | None, shards: int | None, start: str | None, out: str, curve: str | None,
-    metrics: list[Metric], null: str | None, as_json: bool,
-) -> None:  # fmt: skip
+def train(**options: Any) -> None:
     """Train a ranker on DATA and save it.
 
     Online learners rank each query before they learn from it: the time averages are those of these rankings. Ctrl-C
@@ -130,107 +113,133 @@ def train(
 
     Example: ranktron train train.txt --algo hinge --set eta=0.1 --valid vali.txt --model my.model
     """
-    from ranktron.learners.schedule import Schedule
-    from ranktron.training.fit import train as train_model
+    algorithm, parts = take_options(AlgorithmOptions, options), take_options(PartsOptions, options)
+    _train(TrainOptions(**options, algorithm=algorithm, parts=parts))
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """The options of `ranktron train`."""
+
+    data: str
+    algorithm: AlgorithmOptions
+    parts: PartsOptions
+    seed: int | None
+    shuffle: bool | None
+    valid: str | None
+    select: Metric
+    patience: int | None
+    feedback: str | None
+    clicks: str | None
+    start: str | None  # the model to continue
+    out: str
+    curve: str | None
+    metrics: list[Metric]
+    null: str | None
+    as_json: bool
+
+    def check(self) -> None:
+        """Refuses options that contradict each other."""
+        algorithm = self.algorithm
+        if self.patience is not None and self.valid is None:
+            raise click.UsageError("--patience counts epochs without improvement on a validation set: add --valid")
+        self.parts.check({"--clicks": self.clicks, "--feedback": self.feedback})
+        if self.start and any(value for name, value in vars(algorithm).items() if name != "epochs"):
+            raise click.UsageError(
+                "--from keeps the model's algorithm, parameters, imputation, scaling and map: leave these options out"
+            )
+        if self.clicks and (self.start or self.feedback or algorithm.algo not in (None, *CLICK_ALGORITHMS)):
+            raise click.UsageError(
+                "--clicks cannot be combined with --from or --feedback, and needs one of the algorithms "
+                f"{', '.join(CLICK_ALGORITHMS)}"
+            )
+
+    def plan(self, start: Model | None) -> TrainingPlan:
+        """The training plan; of a model to continue its algorithm, seed, order and simulated user."""
+        from ranktron.learners.schedule import Schedule
+        from ranktron.training.fit import TrainingPlan
+
+        record = {} if start is None else start.record
+        if start is None:
+            plan = self.algorithm.plan(self.algorithm.algo or ("ranksvm" if self.clicks else DEFAULT_ALGORITHM))
+            epochs = plan.schedule.epochs
+        else:
+            plan = TrainingPlan(find_algorithm(start.kind).name)
+            epochs = self.algorithm.epochs or _EPOCHS.default
+        seed = record.get("seed", 0) if self.seed is None else self.seed
+        shuffle = record.get("shuffle", _SHUFFLE.default) if self.shuffle is None else self.shuffle
+        return replace(
+            plan, schedule=Schedule(epochs, seed, shuffle), select=self.select, patience=self.patience,
+            metrics=self.metrics, feedback=self.feedback or record.get("feedback"),
+        )  # fmt: skip
+
+
+def _train(options: TrainOptions) -> None:
+    """Reads the data, trains, and saves the model."""
     from ranktron.training.model import load
 
-    if patience is not None and valid is None:
-        raise click.UsageError("--patience counts epochs that are no better on a validation set: add --valid")
-    check_parts_options(dask, stream, mode, shards, {"--clicks": clicks, "--feedback": feedback, "--jobs": jobs})
-    keep_inputs(out, data, valid)
-    before = load(start) if start else None
-    if before is not None and (algo or preset or settings or scale or recipe or nan):
-        raise click.UsageError(
-            "--from keeps the model's algorithm, parameters, imputation, scaling and map: leave these options out"
-        )
-    name = before.kind if before is not None else algo or ("ranksvm" if clicks else DEFAULT_ALGORITHM)
-    if clicks and (before is not None or feedback or name not in CLICK_ALGORITHMS):
-        raise click.UsageError(
-            f"--clicks takes {', '.join(CLICK_ALGORITHMS)}, and neither --from nor --feedback: the log says it all"
-        )
-    parameters = parse_settings(name, settings)
-    if before is None:
-        parameters, scale, epochs = with_preset(name, preset, parameters, scale, epochs)
-    epochs = epochs or _EPOCHS.default
-    if null not in (None, "error"):
+    options.check()
+    keep_inputs(options.out, options.data, options.valid)
+    start = load(options.start) if options.start else None
+    plan = options.plan(start)
+    null = options.null or null_for(start, plan.nan)
+    if options.null not in (None, "error"):
         click.echo(f"--null {null} applies to these files and is not saved with the model; --nan would be", err=True)
-    null = null or null_for(before, nan)
-    schedule = Schedule(epochs, *_order(seed, shuffle, before))
-    user = feedback or (before.record.get("feedback") if before is not None else None)
-    asked: dict[str, Any] = {"scaling": scale, "map": recipe, "select": select, "metrics": metrics}
-    asked |= {"nan": nan or "error", "feedback": user, "patience": patience}
-    if dask or stream:
-        files = data, valid, out, null
-        trained = train_on_parts(files, name, parameters, schedule, before, asked, (dask, mode, shards))
-        return _finish(trained, metrics, select, out, curve, as_json)
-    compile_for(data, [name])
-    log = _read_log(data, clicks) if clicks else None
-    rounds = read_data(data, null, before, part="train") if log is None else log.lists
-    checked = read_data(valid, null, rounds, part="vali") if valid else None
-    jobs = jobs or (1 if before is None else before.record.get("division", {}).get("shards", 1))
-    _compile(name, parameters if before is None else before.parameters, rounds, checked, asked)
-    with show_progress(f"training {name}", epochs * len(rounds)) as step, statements():
-        asked |= {"start": before, "valid": checked, "progress": step, "jobs": jobs}
-        asked |= {"consume": log is None, "weights": None if log is None else log.weights}
-        trained = train_model(name, parameters, rounds, schedule, **asked)
-    if log is not None:
-        record = {**trained.model.record, "examination": log.examination.to_dict()}
-        trained = replace(trained, model=replace(trained.model, record=record))
-    return _finish(trained, metrics, select, out, curve, as_json)
+    if options.parts.used:
+        plan = replace(plan, feedback=None)
+        _finish(train_on_parts(plan, options.parts, options.data, options.valid, options.out, null, start), options)
+    else:
+        _finish(_train_in_memory(plan, options, null, start), options)
 
 
-def _finish(
-    trained: Trained, metrics: list[Metric], select: Metric, out: str, curve: str | None, as_json: bool
-) -> None:
-    """Saves the model and reports what was learnt."""
+def _train_in_memory(plan: TrainingPlan, options: TrainOptions, null: str, start: Model | None) -> Trained:
+    from ranktron.training.fit import train as train_model
+
+    compile_for(options.data, [plan.algorithm])
+    log = _read_log(options.data, options.clicks) if options.clicks else None
+    rounds = read_data(options.data, null, start, part="train") if log is None else log.lists
+    valid = read_data(options.valid, null, rounds, part="vali") if options.valid else None
+    with show_progress(f"training {plan.algorithm}", plan.schedule.epochs * len(rounds)) as step, show_log():
+        weights = None if log is None else log.weights
+        trained = train_model(
+            plan, rounds, start=start, valid=valid, weights=weights, progress=step, consume=log is None,
+            compile_first=True,
+        )  # fmt: skip
+    if log is None:
+        return trained
+    record = {**trained.model.record, "examination": log.examination.to_dict()}
+    return replace(trained, model=replace(trained.model, record=record))
+
+
+def _finish(trained: Trained, options: TrainOptions) -> None:
+    """Saves the model and reports the training."""
+    out, metrics = options.out, options.metrics
     trained.model.save(out)
-    if curve:
-        from ranktron.training.figures.history import draw_history
+    if options.curve:
+        from ranktron.training.figures.plots import draw_history
 
-        draw_history(trained.history, curve, metrics, title=f"{trained.model.kind}: learning curve")
+        draw_history(trained.history, options.curve, metrics, title=f"{trained.model.kind}: learning curve")
     summary = _summary(trained, metrics, out)
-    if as_json:
+    if options.as_json:
         print_json(summary)
     else:
-        _print(summary, trained, select, out)
+        _print(summary, trained, options.select, out)
     if trained.history.interrupted:
         done = f"interrupted after {trained.history.rounds:,} rounds"
         raise DataError(f"{done}; the model so far is saved in {out}: continue with --from {out}")
 
 
 def _read_log(path: str, method: str) -> WeightedLog:
-    """A list for each click of a log, weighed by how likely it was to be seen."""
+    """The clicks of a log as weighted lists: the weight is the inverse of the probability that a document was seen."""
     from ranktron.data.io import read_click_log
     from ranktron.learners.clicks.estimating import weigh_log
 
-    options = reading_options()
-    chosen = {name: options[name] for name in ("features", "drop", "format") if options.get(name)}
+    options = {name: reading_options().get(name) for name in ("features", "drop", "format")}
     with show_activity(f"reading {path}"):
-        rounds, impressions = read_click_log(path, **chosen)
+        rounds, impressions = read_click_log(path, **options)
         if rounds is None:
             raise DataError(f"{path}: there is no feature in it")
         return weigh_log(impressions, rounds, None if method == "auto" else method)
-
-
-def _compile(
-    name: str, parameters: Mapping[str, Any], rounds: Rounds, checked: Rounds | None, asked: dict[str, Any]
-) -> None:
-    """Trains on a few queries and discards the result, so that the reported speed does not include compilation."""
-    from ranktron.learners.schedule import Schedule
-    from ranktron.training.fit import train as train_model
-
-    few, valid = rounds[:_FEW], None if checked is None else checked[:_FEW]
-    with show_activity("preparing (compiling on the first run only)"), suppress(DataError), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RankingWarning)
-        tried = train_model(name, parameters, few, Schedule(1), valid=valid, **asked)
-        if tried.history.interrupted:
-            raise KeyboardInterrupt
-
-
-def _order(seed: int | None, shuffle: bool | None, before: Model | None) -> tuple[int, bool]:
-    record = {} if before is None else before.record
-    own_seed, own_shuffle = record.get("seed", 0), record.get("shuffle", _SHUFFLE.default)
-    return own_seed if seed is None else seed, own_shuffle if shuffle is None else shuffle
 
 
 def _summary(trained: Trained, metrics: list[Metric], out: str) -> dict[str, Any]:
@@ -242,7 +251,7 @@ def _summary(trained: Trained, metrics: list[Metric], out: str) -> dict[str, Any
         "mistakes": history.mistakes,
         "seconds": history.seconds,
         "online": online or None,
-        "valid": history.kept,
+        "valid": history.best_values,
         "epoch": history.epoch,
         "scale": "none" if model.scaler is None else model.scaler.name,
         "map": None if model.map is None else model.map.name,

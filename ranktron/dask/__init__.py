@@ -1,7 +1,8 @@
 """Dask: rankers that learn from data of many machines, and training on files that workers read.
 
-The extra `dask` installs what it needs; nothing of it is imported before it is used. What is exact about each mode, and
-what it costs, is in the documentation, "Beyond one machine".
+`cluster`, `collections` and `ranker` need the extra `dask`, which is imported when they are used. The other modules
+train on parts of data with any workers; `ranktron train --stream` gives them two threads. "Beyond one machine" in the
+documentation says what is exact about each mode, and what it costs.
 """
 
 from typing import TYPE_CHECKING

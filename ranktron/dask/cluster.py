@@ -1,4 +1,4 @@
-"""A Dask cluster as workers: pure functions go there, and data stay where they are."""
+"""The workers of a Dask cluster: pure functions are sent to them, data stay where they are."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ranktron.dask.tasks import CACHE
 from ranktron.errors import DataError, MissingExtra
-from ranktron.training.parts import CACHE
 
 MEMORY_SHARE = 0.4
-"""How much of its memory a worker keeps parts in."""
+"""The share of its memory in which a worker caches parts."""
 
 
 def import_distributed() -> Any:
-    """Imports Dask; the error says how to install it."""
+    """Imports Dask; without it the error says how to install it."""
     try:
         import distributed
     except ImportError:
@@ -25,7 +25,7 @@ def import_distributed() -> Any:
 
 
 class Answer:
-    """The future of a task; errors of the cluster are one sentence."""
+    """The future of a task, which turns errors of the cluster into one sentence."""
 
     def __init__(self, future: Any) -> None:
         self.future = future
@@ -52,8 +52,8 @@ class Answer:
 class Cluster:
     """The workers of a Dask client.
 
-    Each task goes to the worker that had the same data before, or to any other one if that is gone: tasks are pure
-    functions, so that it is no matter who runs them, or how often.
+    Each task goes to the worker that has its data cached, or to another one if that is gone: tasks are pure functions,
+    so that any worker may run them, any number of times.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Cluster:
             self.addresses = sorted(client.nthreads())
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, home: int) -> Any:
-        """Runs a function on the worker of that home, and answers with its future.
+        """Submits a function to the worker of that home.
 
         Parameters
         ----------
@@ -96,14 +96,14 @@ class Cluster:
 
 
 def as_future(argument: Any) -> Any:
-    """Arguments as Dask takes them: its own futures, also in lists."""
+    """The argument with Dask's own futures in place of answers, also in lists."""
     if isinstance(argument, list):
         return [as_future(each) for each in argument]
     return argument.future if isinstance(argument, Answer) else argument
 
 
 def on_worker(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Runs a function on a worker, whose memory limits what it keeps."""
+    """Runs a function on a worker, after limiting its cache to a share of its memory."""
     limit = getattr(import_distributed().get_worker().memory_manager, "memory_limit", None)
     if limit:
         CACHE.limit = int(MEMORY_SHARE * limit)
@@ -112,13 +112,13 @@ def on_worker(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @contextmanager
 def open_client(address: Any = None) -> Iterator[Any]:
-    """A client: a given one, one of a scheduler's address, of this process, or of a new local cluster.
+    """A client: of a scheduler's address, of a new local cluster, of this process, or the given one.
 
     Parameters
     ----------
     address : str, distributed.Client or None
-        The address of a scheduler (`tcp://host:8786`), "local" for a new cluster of a process for each processor, a
-        client, or None for the client that this process has already.
+        The address of a scheduler (`tcp://host:8786`), "local" for a new cluster with a process for each processor, a
+        client, or None for the current client of this process.
 
     Examples
     --------
@@ -140,10 +140,7 @@ def open_client(address: Any = None) -> Iterator[Any]:
         yield address
     elif address == "local":
         count = os.cpu_count() or 1
-        options = {
-            "dashboard_address": ":0",
-            "silence_logs": logging.CRITICAL,
-        }  # errors reach the client as one sentence
+        options = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL}  # the client reports errors
         with (
             distributed.LocalCluster(n_workers=count, threads_per_worker=1, **options) as cluster,
             distributed.Client(cluster) as client,
@@ -160,11 +157,11 @@ def open_client(address: Any = None) -> Iterator[Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps Dask from logging tracebacks about a connection whose loss is reported as one error."""
+    """Keeps Dask from logging tracebacks of a lost connection, which is reported as one error."""
     log = logging.getLogger("distributed.client")
-    before = log.level
+    level = log.level
     log.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        log.setLevel(before)
+        log.setLevel(level)

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from ranktron.dask.cluster import Answer, Cluster
+from ranktron.dask.tasks import PartSummary, summarise_part
 from ranktron.data.io.grouping import in_file
 from ranktron.data.io.parts import hash_queries, shared_query
 from ranktron.data.rounds import Rounds, frame_feature_names, stack_rows
 from ranktron.errors import DataError, warn
-from ranktron.training.parts import PartSummary, summarise_part
 
 NO_QUERIES = "queries have no ids: give qid=, or a column named qid"
 
 
 def is_frame_of_dask(X: Any) -> bool:
-    """Whether a collection is a data frame of Dask."""
+    """Whether a collection is a Dask data frame."""
     return hasattr(X, "to_delayed") and hasattr(X, "columns")
 
 
@@ -31,7 +31,7 @@ def as_futures(client: Any, X: Any, y: Any = None, qid: Any = None, missing: boo
     client : distributed.Client
         The cluster.
     X : data frame, array or bag of Dask
-        The features; a bag has a query for each item: a `Round` or (X, labels, qid).
+        The features; each item of a bag is a query: a `Round` or (X, labels, qid).
     y, qid : series, arrays, or names of columns
         The labels and the query ids.
     missing : bool
@@ -51,7 +51,7 @@ def as_futures(client: Any, X: Any, y: Any = None, qid: Any = None, missing: boo
         raise DataError("labels are missing: give y, or the name of their column")
     if qid is None:
         raise DataError(NO_QUERIES)
-    columns = [_partitions(each, X, what) for each, what in ((X, "X"), (y, "y"), (qid, "qid"))]
+    columns = [_partitions(each, X, name) for each, name in ((X, "X"), (y, "y"), (qid, "qid"))]
     if len({len(parts) for parts in columns}) > 1:
         raise DataError(
             f"X, y and qid have {', '.join(str(len(parts)) for parts in columns)} partitions: divide them alike"
@@ -61,7 +61,7 @@ def as_futures(client: Any, X: Any, y: Any = None, qid: Any = None, missing: boo
 
 
 def _from_columns(X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any]:
-    """Takes labels and query ids that are columns out of a frame."""
+    """Separates labels and query ids that are columns from a frame."""
     qid = "qid" if qid is None and "qid" in list(X.columns) else qid
     named = [each for each in (y, qid) if isinstance(each, str)]
     for name in named:
@@ -71,15 +71,15 @@ def _from_columns(X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any]:
     return X.drop(columns=named) if named else X, y, qid
 
 
-def _partitions(given: Any, X: Any, what: str) -> list[Any]:
-    if not hasattr(given, "to_delayed"):
-        raise DataError(f"{what} must be a collection of Dask, like X, not {type(given).__name__}")
-    if hasattr(given, "rechunk"):
-        if given.ndim == 2:
-            given = given.rechunk({1: -1})
-        elif hasattr(X, "chunks") and given.chunks[0] != X.chunks[0]:
-            given = given.rechunk({0: X.chunks[0]})
-    parts = given.to_delayed()
+def _partitions(collection: Any, X: Any, name: str) -> list[Any]:
+    if not hasattr(collection, "to_delayed"):
+        raise DataError(f"{name} must be a collection of Dask, like X, not {type(collection).__name__}")
+    if hasattr(collection, "rechunk"):
+        if collection.ndim == 2:
+            collection = collection.rechunk({1: -1})
+        elif hasattr(X, "chunks") and collection.chunks[0] != X.chunks[0]:
+            collection = collection.rechunk({0: X.chunks[0]})
+    parts = collection.to_delayed()
     return list(parts.ravel() if isinstance(parts, np.ndarray) else parts)
 
 
@@ -107,10 +107,10 @@ def _from_items(items: Sequence[Any], missing: bool) -> Rounds:
 
 
 def whole_queries(cluster: Cluster, parts: list[Any]) -> tuple[list[Any], int]:
-    """Parts in which every query is whole, and how many queries had to be joined.
+    """Parts in which every query is whole, and the number of queries that were joined.
 
     A query that is cut by the border of two partitions is joined in the first of them, which keeps the order. If rows
-    of a query lie elsewhere, all rows are shuffled by query id, with a warning.
+    of a query are further apart, all rows are shuffled by query id, with a warning.
     """
     cuts = list(_gathered([cluster.submit(_borders, part, home=p) for p, part in enumerate(parts)]))
     heads: list[list[int]] = [[] for _ in parts]
@@ -145,12 +145,12 @@ def whole_queries(cluster: Cluster, parts: list[Any]) -> tuple[list[Any], int]:
 
 
 def _gathered(answers: list[Any]) -> list[Any]:
-    """The results for all partitions; an error says in which it was."""
-    found = []
+    """The results for all partitions; an error names its partition."""
+    results = []
     for p, answer in enumerate(answers):
         with in_file(f"partition {p}"):
-            found.append(answer.result())
-    return found
+            results.append(answer.result())
+    return results
 
 
 def _borders(rounds: Rounds) -> tuple[int, Any, Any]:
@@ -159,7 +159,7 @@ def _borders(rounds: Rounds) -> tuple[int, Any, Any]:
 
 
 def _join(rounds: Rounds, behead: bool, others: list[Rounds]) -> Rounds:
-    """Leaves the first query to another part, and appends the first queries of other parts to the last one."""
+    """Drops the first query, if another part has joined it, and completes the last one from other parts."""
     rounds = rounds[1:] if behead else rounds
     tails = [other[:1] for other in others]
     if not tails:
@@ -172,7 +172,7 @@ def _join(rounds: Rounds, behead: bool, others: list[Rounds]) -> Rounds:
 
 
 def _split(rounds: Rounds, count: int) -> list[Rounds]:
-    """The queries of a part, by the part that they go to."""
+    """The queries of a part, grouped by the part they move to."""
     targets = hash_queries(rounds.qids) % np.uint64(count)
     return [rounds[np.flatnonzero(targets == target)] for target in range(count)]
 
@@ -183,12 +183,12 @@ def _pick(parts: list[Rounds], number: int) -> Rounds:
 
 def _merge(parts: list[Rounds]) -> Rounds:
     """One part of rows that belong to the same queries."""
-    some = [part for part in parts if len(part)] or parts[:1]
-    ids = np.concatenate([np.repeat(part.qids.astype(object), np.diff(part.offsets)) for part in some])
+    parts = [part for part in parts if len(part)] or parts[:1]
+    ids = np.concatenate([np.repeat(part.qids.astype(object), np.diff(part.offsets)) for part in parts])
     if not len(ids):
-        return some[0]
-    names, missing = some[0].feature_names, any(part.missing for part in some)
-    X, labels = stack_rows([part.X for part in some]), np.concatenate([part.labels for part in some])
+        return parts[0]
+    names, missing = parts[0].feature_names, any(part.missing for part in parts)
+    X, labels = stack_rows([part.X for part in parts]), np.concatenate([part.labels for part in parts])
     _, codes = np.unique([str(each) for each in ids.tolist()], return_inverse=True)
     rounds = Rounds.from_arrays(X, labels, codes, feature_names=names, missing=missing)
     assert rounds.rows is None or len(rounds.rows) == len(ids)

@@ -1,7 +1,8 @@
-"""A ranker that is fitted on Dask's collections."""
+"""A ranker that is fitted on Dask collections."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,35 +11,36 @@ from sklearn.utils.validation import check_is_fitted
 
 from ranktron.dask.cluster import Cluster, open_client
 from ranktron.dask.collections import as_futures, is_frame_of_dask, whole_queries
+from ranktron.dask.training import SHARDS, PartData, evaluate_parts, inspect_parts, train_parts
 from ranktron.data.rounds import take_qid_column
 from ranktron.errors import DataError
 from ranktron.estimators.base import BaseRanker, OnlineRanker
 from ranktron.learners.schedule import Schedule
-from ranktron.metrics import Metric, metric
+from ranktron.metrics import Metric
+from ranktron.metrics import metric as as_metric
 from ranktron.training.algorithms import NAN
-from ranktron.training.distributed import SHARDS, PartData, evaluate_parts, inspect_parts, train_parts
 from ranktron.training.fit import Trained
 from ranktron.training.model import Model
 from ranktron.types import Floats
 
 
 class DaskRanker(BaseEstimator):  # type: ignore[misc]
-    """One of the library's rankers, fitted on data frames, arrays or bags of Dask.
+    """A ranker of the library, fitted on Dask data frames, arrays or bags.
 
-    Every query is learnt from as a whole: one that is cut by the border of two partitions is joined first.
+    A query that is cut by the border of two partitions is joined first.
 
     Parameters
     ----------
     estimator : ranker
         The ranker to fit, such as `HingePerceptron()`; it is not changed.
     mode : {"mix", "sequential"}
-        "mix": shards of the data learn at the same time and are mixed ten times a pass. "sequential": the model goes
-        from partition to partition in order; with `shuffle=False` it is that of one machine to the bit.
+        "mix": shards of the data learn in parallel and are mixed ten times a pass. "sequential": one learner goes from
+        partition to partition; with `shuffle=False` the model is that of one machine to the bit.
     client : distributed.Client, str or None
-        The cluster: a client, the address of a scheduler, or None for the client that this process has.
+        The cluster: a client, the address of a scheduler, or None for the current client of this process.
     shards : int, optional
-        How many shards are mixed: the result depends on it, and not on the number of workers. By default the number of
-        partitions, and at most 16.
+        The number of shards to mix, on which the result depends; the number of workers does not matter. By default the
+        number of partitions, and at most 16.
 
     Examples
     --------
@@ -88,24 +90,24 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
         eval_set, eval_qid, eval_metric, patience
             As in the estimator's `fit`: a validation set in the memory of this process.
         sample_weight : not supported
-            Refused: partitions have no weights.
+            Partitions have no weights.
         """
         if sample_weight is not None:
             raise DataError("partitions have no sample weights: repeat queries in the data, or fit on one machine")
-        schedule, own = self.estimator._schedule(), clone(self.estimator)
+        own = clone(self.estimator)
         with open_client(self.client) as client:
             data = self._data(client, X, y, qid)
             valid = None if eval_set is None else own._rounds(*eval_set, eval_qid, None, reset=True)
-            options = {"valid": valid, "patience": patience}
-            options["select"] = None if eval_metric is None else metric(eval_metric)
-            self._adopt(self._train(data, schedule, self.mode, None, **options))
+            plan = replace(self.estimator._plan(), patience=patience)
+            plan = plan if eval_metric is None else replace(plan, select=eval_metric)
+            self._adopt(train_parts(plan, data, mode=self.mode, shards=self.shards, valid=valid))
         return self
 
     def partial_fit(self, X: Any, y: Any = None, qid: Any = None) -> Self:
-        """Plays all queries once, in order, after all that came before.
+        """Plays all queries once, in order, and continues from earlier calls.
 
-        The first call fits the scaling to all of its queries, also with `scale="auto"`, for which an estimator of one
-        process follows the stream with a running scaling.
+        The first call fits the scaling to all of its queries, also with `scale="auto"`, for which the estimator itself
+        uses a running scaling.
 
         Parameters
         ----------
@@ -117,7 +119,8 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
         start = getattr(self, "model_", None)
         with open_client(self.client) as client:
             data = self._data(client, X, y, qid)
-            self._adopt(self._train(data, Schedule(1, 0, shuffle=False), "sequential", start))
+            plan = replace(self.estimator._plan(), schedule=Schedule(1, 0, shuffle=False))
+            self._adopt(train_parts(plan, data, mode="sequential", start=start))
         return self
 
     def _data(self, client: Any, X: Any, y: Any, qid: Any) -> PartData:
@@ -127,15 +130,6 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
         names = [f"partition {p}" for p in range(len(parts))]
         shards = 1 if self.mode == "sequential" else self.shards or min(SHARDS, len(parts))
         return inspect_parts(parts, cluster, names, missing=missing, shards=shards)
-
-    def _train(self, data: PartData, schedule: Schedule, mode: str, start: Model | None, **options: Any) -> Trained:
-        own = self.estimator
-        if own.feedback is not None:
-            raise DataError("a simulated user answers one round after the other: fit the estimator on one machine")
-        return train_parts(
-            own._algorithm.name, own._own_parameters(), data, schedule, mode=mode, shards=self.shards,
-            nan=NAN.check(own.nan), scaling=own.scale, map=own.map, start=start, **options,
-        )  # fmt: skip
 
     def _adopt(self, trained: Trained) -> None:
         if trained.history.interrupted:
@@ -173,7 +167,7 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
         X, y, qid
             As in `fit`.
         metric : str or Metric
-            What to compute.
+            The metric.
         """
         return float(np.average(self.evaluate(X, y, qid, metric=metric)))
 
@@ -185,11 +179,11 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
         X, y, qid
             As in `fit`.
         metric : str or Metric
-            What to compute.
+            The metric.
         """
         check_is_fitted(self, "model_")
         with open_client(self.client) as client:
-            return evaluate_parts(self.model_, self._data(client, X, y, qid), [_as_metric(metric)]).values(metric)
+            return evaluate_parts(self.model_, self._data(client, X, y, qid), [as_metric(metric)]).values(metric)
 
     def to_local(self) -> BaseRanker:
         """The fitted estimator, which needs no cluster."""
@@ -207,10 +201,6 @@ class DaskRanker(BaseEstimator):  # type: ignore[misc]
         """The weights of a linear ranker."""
         check_is_fitted(self, "model_")
         return self.model_.coef
-
-
-def _as_metric(given: str | Metric) -> Metric:
-    return metric(given)
 
 
 def _predict_frame(frame: Any, model: Model) -> Any:

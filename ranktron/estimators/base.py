@@ -35,9 +35,9 @@ from ranktron.estimators.signature import RANDOM_STATE, WithPresets, draw_seed, 
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.parameters import Algorithm, Parameter, Parameters
 from ranktron.learners.schedule import UNEVEN, Schedule
-from ranktron.metrics import Metric, evaluate, metric
+from ranktron.metrics import Metric, evaluate
 from ranktron.training.algorithms import CATEGORICAL, MAP, NAN, PRESET, TRAINING, common_parameters
-from ranktron.training.fit import learn_once, make_untrained, play_rescaled, simulated_user, train
+from ranktron.training.fit import TrainingPlan, learn_once, make_untrained, play_rescaled, simulated_user, train
 from ranktron.training.model import Model
 from ranktron.types import FeedbackModel, Floats, Integers
 
@@ -196,29 +196,23 @@ class BaseRanker(WithPresets):
         document_weights: Floats | None = None,
     ) -> None:
         """Trains on rounds that count as much as their weights say, and keeps the learner."""
-        schedule = self._schedule()
-        trained = train(
-            self._algorithm.name,
-            self._own_parameters(),
-            rounds,
-            schedule,
-            nan=NAN.check(self.nan),
-            scaling=self.scale,
-            map=self.map,
-            valid=self._validation_set(part, len(rounds) > 1),
-            select=None if eval_metric is None else metric(eval_metric),
-            patience=patience,
-            weights=weights,
-            document_weights=document_weights,
-            feedback=self.feedback,
-        )
+        plan = replace(self._plan(), patience=patience)
+        plan = plan if eval_metric is None else replace(plan, select=eval_metric)
+        valid = self._validation_set(part, len(rounds) > 1)
+        trained = train(plan, rounds, valid=valid, weights=weights, document_weights=document_weights)
         if trained.history.interrupted:
             raise KeyboardInterrupt
         self._adopt(trained.model, trained.learner, with_queries=len(rounds) > 1)
         if self.feedback is not None:
-            self._user = simulated_user(self.feedback, self.learner_, rounds, schedule.seed)
+            self._user = simulated_user(self.feedback, self.learner_, rounds, plan.schedule.seed)
         self.history_ = trained.history
         self._steps_before = steps_before(self)
+
+    def _plan(self) -> TrainingPlan:
+        """The training with this estimator's parameters."""
+        own, nan = self._own_parameters(), NAN.check(self.nan)
+        plan = TrainingPlan(self._algorithm.name, own, self._schedule(), self.scale, self.map, nan)
+        return replace(plan, feedback=self.feedback)
 
     def predict(self, X: Any, qid: Any = None) -> Floats:
         """Scores of the documents, in input order.
@@ -429,9 +423,8 @@ class OnlineRanker(BaseRanker):
     def _play(self, rounds: Rounds, weights: Floats | None, *, blank: bool) -> None:
         """Plays rounds once, in order; the first ones that there are fit imputation, scaling and map."""
         if blank:
-            own, nan = self._own_parameters(), NAN.check(self.nan)
             scale = self.scale if self.scale != "auto" else self._scale_of_stream()
-            model = make_untrained(self._algorithm.name, own, rounds, scale, self.map, nan)
+            model = make_untrained(replace(self._plan(), scaling=scale), rounds)
             self._adopt(model, with_queries=len(rounds) > 1)
         if self._user is None and self.feedback is not None:
             self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)

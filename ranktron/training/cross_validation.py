@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,14 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ranktron.data.io import read
-from ranktron.data.maps import FeatureMap
 from ranktron.data.query_warnings import is_idle
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Evaluation, Metric, evaluate, metric
-from ranktron.training.fit import Trained, train
-from ranktron.training.parts import Workers, keep
+from ranktron.training.fit import Trained, TrainingPlan, train
+from ranktron.training.workers import Workers, keep
 from ranktron.types import Floats
 from ranktron.types.validation import check_count
 
@@ -52,20 +50,20 @@ def read_folds(directory: str | os.PathLike[str], null: str = "error", **options
 def fold_folders(directory: str | os.PathLike[str]) -> list[Path]:
     """The folders of the folds, in the order of their numbers."""
     root = Path(directory)
-    found = [path for path in root.glob("Fold*") if path.is_dir()] if root.is_dir() else []
-    if not found:
+    folders = [path for path in root.glob("Fold*") if path.is_dir()] if root.is_dir() else []
+    if not folders:
         _part(root, PARTS[0])
         return [root]
-    return sorted(found, key=lambda path: (int(re.sub(r"\D", "", path.name) or 0), path.name))
+    return sorted(folders, key=lambda path: (int(re.sub(r"\D", "", path.name) or 0), path.name))
 
 
 def _part(folder: Path, part: str) -> Path:
-    found = sorted(folder.glob(f"{part}*"))
-    found = [path for path in found if not path.name.endswith((".csv", ".json"))] or found
-    if len(found) != 1:
-        what = "no file" if not found else "several files"
-        raise DataError(f"{folder}: {what} called {part}.* (a fold holds train, vali and test, as in LETOR)")
-    return found[0]
+    files = sorted(folder.glob(f"{part}*"))
+    files = [path for path in files if not path.name.endswith((".csv", ".json"))] or files
+    if len(files) != 1:
+        count = "several files" if files else "no file"
+        raise DataError(f"{folder}: {count} called {part}.* (a fold holds train, vali and test, as in LETOR)")
+    return files[0]
 
 
 def split_folds(rounds: Rounds, count: int = 5, seed: int = 0) -> list[Fold]:
@@ -113,7 +111,7 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One seed on one fold: what was selected on the validation set, and its metrics on the test set."""
+    """One seed on one fold: the selected parameters and epoch, and their metrics on the test set."""
 
     fold: str
     seed: int
@@ -145,9 +143,9 @@ class Report:
         """The trials of one fold, by seed."""
         return [trial for trial in self.trials if trial.fold == fold]
 
-    def by_seed(self, which: str | Metric) -> Floats:
+    def by_seed(self, name: str | Metric) -> Floats:
         """For each seed the mean over folds of the folds' test means."""
-        key = str(metric(which))
+        key = str(metric(name))
         means: Floats = np.mean([[t.test.means[key] for t in self.of_fold(fold)] for fold in self.folds], axis=0)
         return means
 
@@ -176,40 +174,48 @@ class Report:
 
 
 def cross_validate(
-    name: str,
+    plan: TrainingPlan,
     folds: Sequence[Fold],
-    parameters: Mapping[str, Any] | None = None,
     *,
     grid: Mapping[str, Sequence[Any]] | None = None,
-    epochs: int = 10,
     seeds: int | Sequence[int] = 1,
-    shuffle: bool = True,
-    scaling: str | None = "auto",
-    map: str | FeatureMap | None = None,
-    nan: str = "error",
-    select: str | Metric = "ndcg@10",
     metrics: Sequence[str | Metric] = ("ndcg@10", "map"),
     watch: Callable[[], None] | None = None,
     workers: Workers | None = None,
 ) -> Report:
-    """Trains on each fold and seed, selects on the validation set by `select`, and evaluates on the test set.
+    """Trains on each fold and seed, selects on the validation set, and evaluates on the test set.
 
-    What is selected is a point of the grid and, for iterative learners, the pass. The test set has no
-    influence on it. `seeds` is a number of seeds (0, 1, …) or the seeds themselves; `watch` is called after each
-    training. With `workers`, such as a Dask cluster, every training is a task of its own; the report is the same.
+    A point of the grid and, for iterative learners, the epoch are selected by `plan.select`. The test set has no
+    influence on it.
+
+    Parameters
+    ----------
+    plan : TrainingPlan
+        The training; the grid replaces parameters and `seeds` the seed.
+    folds : sequence of Fold
+        The splits.
+    grid : mapping, optional
+        The values of parameters to choose from.
+    seeds : int or sequence of int
+        The number of seeds (0, 1, …), or the seeds.
+    metrics : sequence of str or Metric
+        Computed on the test sets.
+    watch : callable, optional
+        Called after each training.
+    workers : Workers, optional
+        Where each training is a task of its own, such as a Dask cluster; the report is the same.
 
     Examples
     --------
     >>> from ranktron.data.synthetic import Separable
     >>> lists = Separable(documents=8, features=6).rounds(30)
     >>> folds = [Fold("one", lists[:10], lists[10:20], lists[20:]), Fold("two", lists[10:20], lists[20:], lists[:10])]
-    >>> report = cross_validate("ranksvm", folds, grid={"C": [1e-3, 100.0]})
+    >>> report = cross_validate(TrainingPlan("ranksvm", scaling="auto"), folds, grid={"C": [1e-3, 100.0]})
     >>> report.mean["ndcg@10"] > 0.95, report.std["ndcg@10"], [trial.parameters["C"] for trial in report.trials]
     (True, 0.0, [100.0, 100.0])
     """
-    chosen, by = [metric(m) for m in metrics], metric(select)
-    points = grid_points(grid or {})
-    if not folds or not chosen or not points:
+    select, test_metrics, points = metric(plan.select), [metric(m) for m in metrics], grid_points(grid or {})
+    if not folds or not test_metrics or not points:
         raise DataError("cross-validation needs at least one fold, one metric and one value for each grid parameter")
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if not numbers:
@@ -217,12 +223,11 @@ def cross_validate(
     for fold in folds:
         if is_idle(fold.valid):
             raise DataError(f"{fold.name}: no query of the validation set has documents with different labels")
-    options: dict[str, Any] = {"nan": nan, "scaling": scaling, "map": map, "select": by}
-    asked = [
-        (k, name, {**(parameters or {}), **point}, Schedule(epochs, seed, shuffle), options)
+    runs = [
+        (k, replace(plan, parameters={**plan.parameters, **point}, schedule=replace(plan.schedule, seed=seed)))
         for k, seed, point in product(range(len(folds)), numbers, points)
     ]
-    results = _fit_all(folds, asked, workers)
+    results = _train_all(folds, runs, workers)
 
     def candidate(point: Mapping[str, Any]) -> _Candidate:
         trained = next(results)
@@ -230,34 +235,32 @@ def cross_validate(
             raise KeyboardInterrupt
         if watch is not None:
             watch()
-        return _Candidate(point, trained, trained.history.kept[str(by)])
+        return _Candidate(point, trained, trained.history.best_values[str(select)])
 
-    trials = []
+    trials, sign = [], 1.0 if select.higher_is_better else -1.0
     for fold, seed in product(folds, numbers):
-        sign = 1.0 if by.higher_is_better else -1.0
-        best = max(
-            [candidate(point) for point in points], key=lambda each: sign * each.valid
-        )  # of equal ones the first
-        trials.append(_trial(fold, seed, best, chosen))
-    return Report(name, by, tuple(trials))
+        candidates = [candidate(point) for point in points]
+        best = max(candidates, key=lambda each: sign * each.valid)  # of equal ones the first
+        trials.append(_trial(fold, seed, best, test_metrics))
+    return Report(plan.algorithm, select, tuple(trials))
 
 
-def _fit_all(folds: Sequence[Fold], asked: Sequence[Any], workers: Workers | None) -> Iterator[Trained]:
-    """All trainings in order: one after the other, or as tasks of workers, which are sent each fold once."""
+def _train_all(
+    folds: Sequence[Fold], runs: Sequence[tuple[int, TrainingPlan]], workers: Workers | None
+) -> Iterator[Trained]:
+    """The trainings in order: one after the other, or as tasks of workers, which receive each fold once."""
     if workers is None:
-        for k, *rest in asked:
-            yield _fit_point(folds[k], *rest)
+        for k, plan in runs:
+            yield _train_on(folds[k], plan)
         return
     homes = [workers.submit(keep, fold, home=k) for k, fold in enumerate(folds)]
-    tasks = [workers.submit(_fit_point, homes[k], *rest, home=at) for at, (k, *rest) in enumerate(asked)]
+    tasks = [workers.submit(_train_on, homes[k], plan, home=at) for at, (k, plan) in enumerate(runs)]
     for task in tasks:
         yield task.result()
 
 
-def _fit_point(
-    fold: Fold, name: str, parameters: Mapping[str, Any], schedule: Schedule, options: Mapping[str, Any]
-) -> Trained:
-    return train(name, parameters, fold.train, schedule, valid=fold.valid, **options)
+def _train_on(fold: Fold, plan: TrainingPlan) -> Trained:
+    return train(plan, fold.train, valid=fold.valid)
 
 
 class _Candidate(NamedTuple):

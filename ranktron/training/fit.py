@@ -1,10 +1,12 @@
-"""Training: passes over a data set, the choice of the best pass on a validation set, and continued training."""
+"""Training: the plan of a run, its epochs, the choice of the best one on a validation set, and continued training."""
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil
 from typing import Any, Protocol
@@ -17,23 +19,84 @@ from ranktron.data.maps import FeatureMap, as_map
 from ranktron.data.query_warnings import warn_of_idle, warn_of_merged
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import Running, choose_scaling, fit_scaler, scale
-from ranktron.errors import DataError
+from ranktron.errors import DataError, RankingWarning
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.base import BaseLearner, CompiledPass
 from ranktron.learners.clicks.click_models import click_model
 from ranktron.learners.fused import can_fuse, play_pass
 from ranktron.learners.loop import play
-from ranktron.learners.schedule import Fit, History, Schedule, Validation, repetitions
-from ranktron.learners.weight_spread import Spread, next_snapshot
+from ranktron.learners.schedule import Fit, History, Schedule, Spread, Validation, next_snapshot, repetitions
 from ranktron.metrics import Metric, metric
 from ranktron.training.algorithms import algorithm
-from ranktron.training.mixing import MixedPass, record_division, recorded_division, refuse_unmixable, run_in
 from ranktron.training.model import Model, served_scores
-from ranktron.training.passes import Division
 from ranktron.types import FeedbackModel, Floats, Round
 
 CURVE_POINTS = 200
-CHUNK = 1024  # rounds of a compiled pass between two reports of progress, when Ctrl-C is noticed as well
+CHUNK = 1024  # rounds of a compiled pass between two reports of progress and two looks at Ctrl-C
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPlan:
+    """A training run without its data: executed by `train`, on folds, for many values of a parameter, or on parts.
+
+    Parameters
+    ----------
+    algorithm : str
+        The name of the algorithm.
+    parameters : mapping
+        Its parameters; those left out have the recommended value.
+    schedule : Schedule
+        The number of epochs, the seed, and whether queries are shuffled.
+    scaling : str, optional
+        The feature scaling; None, none.
+    map : str or FeatureMap, optional
+        The feature map.
+    nan : str
+        The treatment of missing values.
+    select : str or Metric
+        The metric that selects the best epoch on a validation set.
+    patience : int, optional
+        Stop after this many epochs without improvement on the validation set.
+    metrics : sequence of str or Metric
+        Computed for each ranking as it is shown, and on the validation set.
+    feedback : FeedbackModel or str, optional
+        A simulated user by name, or any feedback model, instead of the learner's `simulated_feedback`.
+
+    Examples
+    --------
+    >>> TrainingPlan("hinge", {"eta": 0.5}, Schedule(epochs=2)).schedule.epochs
+    2
+    """
+
+    algorithm: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    schedule: Schedule = field(default_factory=Schedule)
+    scaling: str | None = None
+    map: str | FeatureMap | None = None
+    nan: str = "error"
+    select: str | Metric = "ndcg@10"
+    patience: int | None = None
+    metrics: Sequence[str | Metric] = ()
+    feedback: FeedbackModel | str | None = None
+
+    @property
+    def shown_metrics(self) -> tuple[Metric, ...]:
+        """The metrics as objects."""
+        return tuple(metric(each) for each in self.metrics)
+
+    def validation(self, rounds: Rounds | None) -> Validation | None:
+        """The choice of the best epoch on prepared queries; None without them.
+
+        Parameters
+        ----------
+        rounds : Rounds, optional
+            The validation set as the learner takes it.
+        """
+        if rounds is not None:
+            return Validation(rounds, metric(self.select), self.patience)
+        if self.patience is not None:
+            raise DataError("patience counts epochs without improvement on a validation set: give one, or leave it out")
+        return None
 
 
 @dataclass(frozen=True)
@@ -46,80 +109,121 @@ class Trained:
 
 
 def train(
-    name: str,
-    parameters: Mapping[str, Any],
+    plan: TrainingPlan,
     rounds: Rounds,
-    schedule: Schedule,
     *,
-    nan: str = "error",
-    scaling: str | None = None,
-    map: str | FeatureMap | None = None,
     start: Model | None = None,
     valid: Rounds | None = None,
-    select: Metric | None = None,
-    patience: int | None = None,
-    metrics: Sequence[Metric] = (),
-    progress: Callable[[int], None] | None = None,
     weights: Floats | None = None,
     document_weights: Floats | None = None,
-    feedback: FeedbackModel | str | None = None,
-    jobs: int = 1,
+    progress: Callable[[int], None] | None = None,
     consume: bool = False,
+    compile_first: bool = False,
 ) -> Trained:
     """Trains a new model, or continues `start`: with the same data and seed, as if training had never stopped.
 
     Imputation is fitted first, then the scaling, then the feature map, each on the result of the one before; a model to
-    continue has its own. Online algorithms play the rounds; batch algorithms solve. In both cases a validation set, if
-    given, selects the best epoch by `select` (NDCG@10); after `patience` epochs in a row that are no better, training
-    ends. Ctrl-C ends the run early, with `history.interrupted`, and keeps what was learnt. `progress` is called with
-    the number of rounds since its previous call; it has no other effect. `weights` is the weight of each query, by
-    default 1: a query of weight 2 counts like two queries. `document_weights` is the weight of each document beside the
-    others of its query, for losses that are averages over pairs. `feedback` replaces the learner's
-    `simulated_feedback`: a simulated user by name, or any feedback model. More than one of `jobs` learn at once, each
-    from a share of the queries, and are mixed several times a pass; the result depends on their number. `consume` says
-    that nobody uses `rounds` and `valid` afterwards, two different sets: their features may be scaled where they are.
+    continue has its own. Online algorithms play the rounds; batch algorithms solve. Ctrl-C ends the run early, with
+    `history.interrupted`, and keeps what was learnt.
 
+    Parameters
+    ----------
+    plan : TrainingPlan
+        What to train; of a model to continue only schedule, selection, metrics and feedback count.
+    rounds : Rounds
+        The queries.
+    start : Model, optional
+        The model to continue.
+    valid : Rounds, optional
+        The validation set, which selects the best epoch.
+    weights : array, optional
+        The weight of each query, by default 1: a query of weight 2 counts like two queries.
+    document_weights : array, optional
+        The weight of each document within its query, for losses that are averages over pairs.
+    progress : callable, optional
+        Called with the number of rounds since its previous call.
+    consume : bool
+        Whether the features of `rounds` and `valid`, two different sets, may be scaled in place.
+    compile_first : bool
+        Whether to compile what the run calls before its time is measured.
+
+    Examples
+    --------
     >>> from ranktron.data.synthetic import Separable
-    >>> trained = train("hinge", {"eta": 0.5}, Separable().rounds(50), Schedule(epochs=2))
+    >>> trained = train(TrainingPlan("hinge", {"eta": 0.5}, Schedule(epochs=2)), Separable().rounds(50))
     >>> trained.history.rounds, trained.model.kind
     (100, 'hinge')
     """
     warn_of_useless(rounds)
-    blank, division = start is None, None if jobs == 1 else Division.evenly(len(rounds), jobs)
-    start = start or make_untrained(name, parameters, rounds, scaling, map, nan, weights, document_weights)
+    blank, schedule = start is None, plan.schedule
+    start = start or make_untrained(plan, rounds, weights, document_weights)
     epoch = int(start.record.get("epoch", 0))
-    history = History(epoch=epoch, position=resume_position(start, len(rounds), division), first_epoch=epoch)
+    history = History(epoch=epoch, position=resume_position(start, len(rounds)), first_epoch=epoch)
     history.spread = Spread.of(start.record)
-    if patience is not None and valid is None:
-        raise DataError("patience counts epochs that are no better on a validation set: give one, or leave it out")
-    prepare = partial(start.prepare, consume=consume)
-    validation = None if valid is None else Validation(prepare(valid), select or metric("ndcg@10"), patience)
-    fit = Fit(prepare(rounds), schedule, history, validation, start.state, progress, weights, document_weights)
-    solver = start.algorithm.solver()
-    if solver is not None:
-        if feedback is not None:
-            raise DataError(f"{start.kind} learns from all labels at once, not from the clicks of a simulated user")
-        if jobs != 1:
-            raise DataError(f"{start.kind} solves for all queries at once: train it with one job")
-        state = solver(fit, start.parameters)
-        learner = start.blank_learner()
-        learner.restore(state)
-    else:
+    validation = plan.validation(None if valid is None else start.prepare(valid, consume=consume))
+    prepared = start.prepare(rounds, consume=consume)
+    fit = Fit(prepared, schedule, history, validation, start.state, progress, weights, document_weights)
+    solver, metrics = start.algorithm.solver(), plan.shown_metrics
+    learner = start.blank_learner() if blank or solver is not None else start.learner()
+    if solver is None:
         fit.refuse_document_weights()
         if weights is not None and not any(fit.length(epoch + turn) for turn in range(schedule.epochs)):
             raise DataError("the sample weights are so small that no query is used: a weight of 1 is once in each pass")
-        learner = start.blank_learner() if blank else start.learner()
-        fit.feedback = simulated_user(feedback, learner, rounds, schedule.seed)
-        if division is None:
-            play_schedule(learner, fit, metrics)
-        else:
-            refuse_unmixable(start.kind, learner, feedback)
-            with ThreadPoolExecutor(division.shards) as executor:
-                run = run_in(executor, start.blank_learner, fit.rounds, division)
-                play_schedule(learner, fit, metrics, MixedPass(division, run))
+        fit.feedback = simulated_user(plan.feedback, learner, rounds, schedule.seed)
+    elif plan.feedback is not None:
+        raise DataError(f"{start.kind} learns from all labels at once, not from the clicks of a simulated user")
+    if compile_first:
+        compile_ahead(start, fit, metrics)
+    if solver is None:
+        play_schedule(learner, fit, metrics)
         state = learner.state()
-    record = record_run(fit, division) | ({"feedback": feedback} if isinstance(feedback, str) else {})
+    else:
+        state = solver(fit, start.parameters)
+        learner.restore(state)
+    record = record_run(fit) | ({"feedback": plan.feedback} if isinstance(plan.feedback, str) else {})
     return Trained(replace(start, state=state, record=record), history, learner)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Suppresses errors in the data, warnings and log messages, which the run itself reports."""
+    log = logging.getLogger("ranktron")
+    level = log.level
+    log.setLevel(logging.WARNING)
+    try:
+        with suppress(DataError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RankingWarning)
+            yield
+    finally:
+        log.setLevel(level)
+
+
+def compile_ahead(model: Model, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
+    """Compiles everything a run calls, by training a blank learner once on a list of two documents.
+
+    The reported speed of the run then does not include compilation. The learner is discarded.
+
+    Parameters
+    ----------
+    model : Model
+        The untrained model, or the one to continue.
+    fit : Fit
+        The run; it is not changed.
+    metrics : sequence of Metric
+        The metrics of the run.
+    """
+    solver, trial = model.algorithm.solver(), Fit(fit.rounds, Schedule(), feedback=fit.feedback)
+    with _quietly():
+        X = fit.rounds.X[:2]
+        trial.rounds = Rounds(X, np.arange(X.shape[0], dtype=float), np.array([0, X.shape[0]]), fit.rounds.qids[:1])
+        if fit.validation is not None:
+            trial.validation = replace(fit.validation, rounds=trial.rounds, patience=None)
+        if solver is None:
+            play_schedule(model.blank_learner(), trial, metrics)
+        else:
+            solver(trial, model.parameters)
+    if trial.history.interrupted:
+        raise KeyboardInterrupt
 
 
 def learn_once(
@@ -129,7 +233,7 @@ def learn_once(
     feedback: FeedbackModel | None = None,
     weights: Floats | None = None,
 ) -> tuple[Model, History]:
-    """Plays some rounds once, or as often as they weigh, in order, after all that a model's learner has played.
+    """Plays rounds once, or as often as they weigh, in order, with a learner that has the state of the model.
 
     The result is that of `train` from the same `start`, with one epoch and without shuffling.
     """
@@ -140,42 +244,34 @@ def learn_once(
     schedule = Schedule(1, int(model.record.get("seed", 0)), shuffle=False)
     fit = Fit(model.prepare(rounds), schedule, history, weights=weights, feedback=feedback)
     play_schedule(learner, fit)
-    kept = {name: value for name, value in model.record.items() if name in ("feedback", "examination")}
-    return replace(model, record=record_run(fit) | kept), history
+    origin = {name: value for name, value in model.record.items() if name in ("feedback", "examination")}
+    return replace(model, record=record_run(fit) | origin), history
 
 
-def record_run(fit: Fit, division: Division | None = None) -> dict[str, Any]:
+def record_run(fit: Fit) -> dict[str, Any]:
     """The record of a training run: what is needed to continue exactly where it stopped."""
     history, schedule = fit.history, fit.schedule
     record: dict[str, Any] = {"epoch": history.epoch, "position": history.position, "queries": fit.queries}
     record |= {"seed": schedule.seed, "shuffle": schedule.shuffle}
-    record |= {} if division is None else {"division": record_division(division)}
     return record | ({"spread": history.spread.record()} if history.spread.snapshots else {})
 
 
 def warn_of_useless(rounds: Rounds) -> None:
-    """Warns if nothing can be learnt from most queries, and if ids may have been used for several queries."""
+    """Warns if most queries carry no information, and if query ids may have been reused."""
     warn_of_idle(rounds, "nothing can be learnt from")
     warn_of_merged(rounds)
 
 
 def make_untrained(
-    name: str,
-    parameters: Mapping[str, Any],
-    rounds: Rounds,
-    scaling: str | None,
-    map: str | FeatureMap | None,
-    nan: str = "error",
-    weights: Floats | None = None,
-    document_weights: Floats | None = None,
+    plan: TrainingPlan, rounds: Rounds, weights: Floats | None = None, document_weights: Floats | None = None
 ) -> Model:
     """An untrained model, with imputation, scaling and feature map fitted to the rounds."""
-    imputer = None if nan == "error" else fit_imputer(nan, rounds)
+    imputer = None if plan.nan == "error" else fit_imputer(plan.nan, rounds)
     filled = rounds if imputer is None else impute(rounds, imputer)
-    scaling = choose_scaling(scaling, sparse=isinstance(filled.X, Sparse), mapped=map is not None)
+    scaling = choose_scaling(plan.scaling, sparse=isinstance(filled.X, Sparse), mapped=plan.map is not None)
     model = Model(
-        kind=name,
-        parameters=algorithm(name).complete(parameters),
+        kind=plan.algorithm,
+        parameters=algorithm(plan.algorithm).complete(plan.parameters),
         state={},
         n_features=rounds.n_features,
         first_index=rounds.first_index,
@@ -183,14 +279,14 @@ def make_untrained(
         scaler=fit_scaler(scaling, filled, weights, document_weights),
         imputer=imputer,
     )
-    recipe = None if map is None else as_map(map)
-    if isinstance(model.scaler, Running) and not (recipe is None and model.blank_learner().rescales):
-        what = f"{name} keeps more than weights" if recipe is None else "a feature map is fitted to one scale"
+    feature_map = None if plan.map is None else as_map(plan.map)
+    if isinstance(model.scaler, Running) and not (feature_map is None and model.blank_learner().rescales):
+        what = "a feature map is fitted to one scale" if feature_map else f"{plan.algorithm} keeps more than weights"
         raise DataError(
             f"running-standard rescales the weights of a linear learner, and {what}: choose standard, or one of hinge, "
             "slam, minimax and listnet without a map"
         )
-    return model if recipe is None else replace(model, map=recipe.fit(scale(filled, model.scaler)))
+    return model if feature_map is None else replace(model, map=feature_map.fit(scale(filled, model.scaler)))
 
 
 def play_rescaled(
@@ -203,31 +299,31 @@ def play_rescaled(
 ) -> Model:
     """Plays queries once, in order, with a running scaling; returns the model with the final scaling.
 
-    Each query updates the estimate before it is ranked, and the weights follow, so that scores stay what they were but
-    for a constant. The first query of a learner starts the estimate from nothing. Queries with weights are played as
-    often as they weigh, for fractions by turns, which the model's record counts.
+    Each query updates the estimate before it is ranked, and the weights follow: all scores change by the same constant.
+    The first query of a learner begins a new estimate. Queries with weights are played as often as they weigh, for
+    fractions in some of the passes, which the model's record counts.
     """
     if len(rounds) > 1:
         warn_of_useless(rounds)
-    record, played = model.record, np.arange(len(rounds))
+    record, queries = model.record, np.arange(len(rounds))
     if weights is not None:
-        turn = int(record.get("epoch", 0))
-        record, played = {**record, "epoch": turn + 1}, np.repeat(played, repetitions(weights, turn))
+        epoch = int(record.get("epoch", 0))
+        record, queries = {**record, "epoch": epoch + 1}, np.repeat(queries, repetitions(weights, epoch))
     scaler = Running.blank(model.n_filled, scaler.shifts) if learner.rounds == 0 else scaler
 
     def scaled() -> Iterator[Round]:
         nonlocal scaler
-        for round in streams.each(model.fill(rounds), played):
+        for round in streams.each(model.fill(rounds), queries):
             before, scaler = scaler, scaler.after(round.X)
             learner.rescale(scaler.divisor / before.divisor)
             yield round._replace(X=scaler(round.X, np.array([0, len(round.X)])))
 
-    kept = learner.state()
+    state = learner.state()
     try:
         for _ in play(learner, scaled(), feedback or learner.simulated_feedback):
             pass
     except BaseException:
-        learner.restore(kept)  # the scale of these weights would be unknown
+        learner.restore(state)  # the scale of the current weights is unknown
         raise
     return replace(model, scaler=scaler, record=record)
 
@@ -235,9 +331,9 @@ def play_rescaled(
 def simulated_user(
     feedback: FeedbackModel | str | None, learner: BaseLearner, rounds: Rounds, seed: int
 ) -> FeedbackModel | None:
-    """The feedback model: a given one, or a click model by name.
+    """The feedback model itself, or the click model of that name.
 
-    Its grades are those of the labels; it sees as many documents as the learner receives labels, or ten.
+    A click model has the grades of the labels and looks at as many documents as the learner receives labels, or ten.
     """
     if not isinstance(feedback, str):
         return feedback
@@ -246,7 +342,7 @@ def simulated_user(
 
 
 class PlayEpoch(Protocol):
-    """Plays the rest of an epoch, or as much of it as comes before Ctrl-C."""
+    """Plays the rest of an epoch, up to Ctrl-C."""
 
     def __call__(self, learner: BaseLearner, fit: Fit, metrics: tuple[Metric, ...], every: int, /) -> None: ...
 
@@ -254,22 +350,22 @@ class PlayEpoch(Protocol):
 def play_schedule(
     learner: BaseLearner, fit: Fit, metrics: Sequence[Metric] = (), play_epoch: PlayEpoch | None = None
 ) -> None:
-    """Plays the passes of the schedule, after the rest of an interrupted pass, query by query or by `play_epoch`.
+    """Plays the epochs of the schedule, after the rest of an interrupted one; `play_epoch` plays each of them.
 
-    The validation set evaluates every pass, and the learner ends in its state after the best one.
+    Every epoch is evaluated on the validation set, and the learner returns to its state after the best one.
     """
     play_epoch = _play_epoch if play_epoch is None else play_epoch
     history = fit.history
     last = history.epoch + fit.schedule.epochs + (history.position > 0)
     every = max(1, fit.schedule.epochs * fit.queries // CURVE_POINTS)
     with fit.running():
-        while history.epoch < last and not fit.ended:
+        while history.epoch < last and not fit.finished:
             play_epoch(learner, fit, tuple(metrics), every)
             if history.position == fit.length(history.epoch):
                 history.epoch, history.position = history.epoch + 1, 0
                 if fit.validation is not None:
                     learner.weigh_members(fit.validation.rounds, fit.validation.select)
-                fit.judge(
+                fit.evaluate(
                     lambda valid: served_scores(learner, valid),
                     lambda: (learner.state(), replace(history.spread)),
                     metrics,
@@ -281,46 +377,40 @@ def play_schedule(
 
 
 def _play_epoch(learner: BaseLearner, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
-    """Plays the rest of an epoch, or as much of it as comes before Ctrl-C."""
+    """Plays the rest of an epoch query by query, up to Ctrl-C."""
     compiled = partial(play_pass, learner) if can_fuse(learner) else learner.compiled_pass(fit.rounds)
     if fit.feedback is None and compiled is not None:
         _play_compiled(learner, compiled, fit, metrics, every)
         return
     history, due = fit.history, next_snapshot(learner.rounds)
-    rounds = streams.each(fit.rounds, fit.plays(history.epoch, history.position))
+    rounds = streams.each(fit.rounds, fit.epoch_order(history.epoch, history.position))
     for turn in play(learner, rounds, fit.feedback or learner.simulated_feedback, metrics):
         history.note(turn, every)
         if learner.rounds == due:
-            _snapshot(learner, history)
-            due = next_snapshot(learner.rounds)
+            history.spread.note(due, learner.coef)
+            due = next_snapshot(due)
         fit.advance(1)
-        if fit.stopping:
+        if fit.interrupted:
             break
 
 
 def _play_compiled(
     learner: BaseLearner, play_queries: CompiledPass, fit: Fit, metrics: tuple[Metric, ...], every: int
 ) -> None:
-    """The same in compiled passes over parts of the epoch, which end where a snapshot of the weights is due."""
+    """Plays the rest of an epoch in compiled chunks, which end where a snapshot of the weights is due."""
     history = fit.history
-    queries = fit.plays(history.epoch, history.position)
-    while len(queries) and not fit.stopping:
+    queries = fit.epoch_order(history.epoch, history.position)
+    while len(queries) and not fit.interrupted:
         due = next_snapshot(learner.rounds)
-        part = queries[: min(CHUNK, due - learner.rounds)]
-        history.note_all(*play_queries(fit.rounds, part, metrics), every)
+        chunk = queries[: min(CHUNK, due - learner.rounds)]
+        history.note_all(*play_queries(fit.rounds, chunk, metrics), every)
         if learner.rounds == due:
-            _snapshot(learner, history)
-        fit.advance(len(part))
-        queries = queries[len(part) :]
+            history.spread.note(due, learner.coef)
+        fit.advance(len(chunk))
+        queries = queries[len(chunk) :]
 
 
-def _snapshot(learner: BaseLearner, history: History) -> None:
-    coef = learner.coef
-    if coef is not None:
-        history.spread.note(learner.rounds, coef)
-
-
-def resume_position(model: Model, queries: int, division: Division | None = None) -> int:
-    """The position in its pass at which the model stopped; with other data or other shards a pass starts at 0."""
-    alike = model.record.get("queries") == queries and recorded_division(model.record) == division
-    return int(model.record.get("position", 0)) if alike else 0
+def resume_position(model: Model, queries: int, division: Mapping[str, Any] | None = None) -> int:
+    """The position in its epoch at which the model stopped; with other data or other shards an epoch begins anew."""
+    same = model.record.get("queries") == queries and model.record.get("division") == division
+    return int(model.record.get("position", 0)) if same else 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ranktron.data.maps import FeatureMap
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.base import BaseLearner
@@ -17,9 +16,9 @@ from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Metric, evaluate
 from ranktron.training.algorithms import algorithm
-from ranktron.training.fit import make_untrained, warn_of_useless
+from ranktron.training.fit import TrainingPlan, make_untrained, warn_of_useless
 from ranktron.training.model import served_scores
-from ranktron.training.parts import Workers, keep
+from ranktron.training.workers import Workers, keep
 
 Step = Callable[[], None]
 
@@ -35,46 +34,37 @@ class Swept:
 
 
 def sweep(
-    name: str,
-    parameters: Mapping[str, Any],
+    plan: TrainingPlan,
     key: str,
     values: Sequence[float],
     rounds: Rounds,
-    schedule: Schedule,
-    metrics: Sequence[Metric],
     *,
-    scaling: str | None = None,
-    map: str | FeatureMap | None = None,
-    nan: str = "error",
     valid: Rounds | None = None,
     watch: Step | None = None,
     workers: Workers | None = None,
 ) -> list[Swept]:
-    """Plays the same stream for every value of one parameter, all at the same time if the learners support it.
+    """Plays the same stream for every value of one parameter, in one pass if the learners support it.
 
     Imputation, scaling and feature map are fitted on the whole stream first, once for all values. With `workers`, such
     as a Dask cluster, every value is a task of its own, and the rows are the same.
 
-    >>> from ranktron.metrics import metric
     >>> from ranktron.data.synthetic import Separable
-    >>> rows = sweep("slam", {}, "eta", [0.1, 1.0], Separable().rounds(50), Schedule(), [metric("ndcg@10")])
+    >>> rows = sweep(TrainingPlan("slam", metrics=["ndcg@10"]), "eta", [0.1, 1.0], Separable().rounds(50))
     >>> [row.value for row in rows]
     [0.1, 1.0]
     """
-    algo = algorithm(name)
+    algo, metrics = algorithm(plan.algorithm), plan.shown_metrics
     if algo.solver() is not None:
-        raise DataError(f"{name} does not learn online: use cv to choose its parameters")
+        raise DataError(f"{plan.algorithm} does not learn online: use cv to choose its parameters")
     if workers is not None:
-        options = {"scaling": scaling, "map": map, "nan": nan}
         data = [workers.submit(keep, each, home=0) if each is not None else None for each in (rounds, valid)]
-        asked = [(data[0], data[1], name, parameters, key, value, schedule, metrics, options) for value in values]
-        tasks = [workers.submit(_sweep_value, *each, home=at) for at, each in enumerate(asked)]
+        tasks = [workers.submit(_sweep_value, plan, key, value, *data, home=at) for at, value in enumerate(values)]
         return [task.result() for task in tasks]
     warn_of_useless(rounds)
-    model = make_untrained(name, parameters, rounds, scaling, map, nan)
+    model = make_untrained(plan, rounds)
     prepared, checked = model.prepare(rounds), None if valid is None else model.prepare(valid)
-    learners = [algo.learner(prepared.n_features, {**parameters, key: value}) for value in values]
-    sums = _play_sums(learners, prepared, schedule, metrics, watch)
+    learners = [algo.learner(prepared.n_features, {**plan.parameters, key: value}) for value in values]
+    sums = _play_sums(learners, prepared, plan.schedule, metrics, watch)
     rows = []
     for value, learner, row in zip(values, learners, sums, strict=True):
         online = {str(m): float(total / learner.rounds) for m, total in zip(metrics, row, strict=True)}
@@ -83,11 +73,8 @@ def sweep(
     return rows
 
 
-def _sweep_value(
-    rounds: Rounds, valid: Rounds | None, name: str, parameters: Mapping[str, Any], key: str, value: float,
-    schedule: Schedule, metrics: Sequence[Metric], options: Mapping[str, Any],
-) -> Swept:  # fmt: skip
-    return sweep(name, parameters, key, [value], rounds, schedule, metrics, valid=valid, **options)[0]
+def _sweep_value(plan: TrainingPlan, key: str, value: float, rounds: Rounds, valid: Rounds | None) -> Swept:
+    return sweep(plan, key, [value], rounds, valid=valid)[0]
 
 
 def _play_sums(

@@ -1,12 +1,12 @@
-"""Tuning: learner, map, scaling and parameters are chosen on folds; what was chosen is measured on other queries.
+"""Tuning: the choice of learner, map, scaling and parameters by cross-validation, evaluated on held-out queries.
 
-A fifth of the queries is set aside. The others are divided into folds: candidates learn on all folds but one and are
-measured on that one. Once `EVIDENCE` validation queries have been seen, after each fold the better half of the
-families goes on (successive halving: Jamieson and Talwalkar 2016). The winner is measured once on the queries that were
-set aside, which have chosen nothing, and is then trained on everything.
+A fifth of the queries is held out. The others are divided into folds: candidates learn on all folds but one and are
+evaluated on that one. Once `EVIDENCE` validation queries have been seen, the better half of the families remains after
+each fold (successive halving: Jamieson and Talwalkar 2016). The winner is evaluated once on the held-out queries, which
+had no influence on the choice, and is then trained on all queries.
 
-Time enters in one way only: what does not fit into the budget is not tried. Where all fits, the answer is a function
-of data and seed.
+Candidates that do not fit into the time budget are not tried. If all of them fit, the result is a function of data and
+seed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -23,28 +24,49 @@ import numpy as np
 from ranktron.data.query_warnings import is_idle, warn_of_labels
 from ranktron.data.rounds import NO_QUERY_IDS, Rounds, take_qid_column
 from ranktron.errors import DataError, RankingWarning
-from ranktron.learners.interrupts import Interrupts
-from ranktron.learners.schedule import Schedule
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners.fused import can_fuse, play_many
+from ranktron.learners.schedule import Interrupts, Schedule
 from ranktron.metrics import Evaluation, Metric, evaluate
 from ranktron.metrics import metric as as_metric
-from ranktron.training.fit import train
-from ranktron.training.model import Model
-from ranktron.training.parts import Workers, keep
-from ranktron.training.tune_families import Candidate, Family, families
+from ranktron.training.algorithms import algorithm
+from ranktron.training.fit import TrainingPlan, make_untrained, train
+from ranktron.training.model import Model, served_scores
+from ranktron.training.workers import Workers, keep
 from ranktron.types import Floats
 from ranktron.types.validation import check_count
 
 LEAST = 10  # queries: two to report on, and two in each of four folds
 FOLDS = 4
-SET_ASIDE = 0.2
-EVIDENCE = 50
-MOST_IN_SAMPLE = 300  # queries of the first look, where there are more than twice as many
-FOR_THE_SEARCH = 0.75  # of the time; the rest is for the two trainings of what was chosen
+HELD_OUT = 0.2  # the share of the queries
+EVIDENCE = 50  # validation queries before families are dropped
+SAMPLE = 300  # queries of a first sample, if there are more than twice as many
+SEARCH_SHARE = 0.75  # of the time; the rest is for the two trainings of the winner
 NOTHING_FITS = "there was no time to try anything: give it more minutes"
 
 
+SCALES = ("standard", "standard-query")
+MAPS = (None, "bins-linear:2", "bins-linear:8", "leaves:60")
+PASSES = (1, 3, 10, 30)
+MOST_PLAYED = 6000  # queries, over all passes; one pass is always tried
+ONLINE: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "listnet": [{"eta": eta, "average": True} for eta in (0.01, 0.03, 0.1, 0.3, 1.0)],
+    "hinge": [{"eta": eta, "average": True} for eta in (0.01, 0.03, 0.1, 0.3, 1.0)],
+    "slam": [{"eta": eta, "fraction": 0.7, "step": "sqrt", "average": True} for eta in (0.1, 0.3, 1.0)],
+}
+"""Online learners, which are played together. Averages only: on seven validation sets they were never worse."""
+SOLVED: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "ranksvm": [{"C": C} for C in (0.01, 0.1, 1.0, 10.0)],
+    "smoothrank": [{"C": C} for C in (3.0, 10.0, 30.0, 100.0)],
+}
+BEGINNING: Mapping[str, int] = {"smoothrank": 10}
+"""The number of passes of ListNet from which a solver starts, if the queries are not too many."""
+BOOSTED = "rankboost"
+LEARNERS = (*ONLINE, *SOLVED, BOOSTED)
+
+
 class Progress(NamedTuple):
-    """How far a search is: what is tried, how many settings have been, the best so far, seconds left."""
+    """The progress of a search: the current fold and family, the number of candidates tried, the best, seconds left."""
 
     fold: int
     folds: int
@@ -54,39 +76,135 @@ class Progress(NamedTuple):
     seconds_left: float
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A learner with its parameters, scaling, feature map and number of epochs."""
+
+    learner: str
+    settings: tuple[tuple[str, Any], ...]  # the parameters that are not the recommended ones, hashable
+    scale: str | None
+    map: str | None = None
+    epochs: int = 1
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return dict(self.settings)
+
+    def plan(self, seed: int, nan: str) -> TrainingPlan:
+        """The training of this candidate."""
+        return TrainingPlan(self.learner, self.parameters, Schedule(self.epochs, seed), self.scale, self.map, nan)
+
+    def __str__(self) -> str:
+        values = [
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in self.settings
+        ]
+        passes = [f"{self.epochs} pass{'es' * (self.epochs > 1)}"] if self.learner in ONLINE else []
+        return ", ".join([self.learner, *values, *filter(None, [self.scale, self.map]), *passes])
+
+
+@dataclass(frozen=True)
+class Family:
+    """Candidates with the same features; online learners among them are played together, pass after pass."""
+
+    candidates: tuple[Candidate, ...]
+
+    def __str__(self) -> str:
+        first = self.candidates[0]
+        names = dict.fromkeys(each.learner for each in self.candidates)
+        return " ".join(filter(None, ["/".join(names), first.scale, first.map]))
+
+    def scores(self, part: Rounds, valid: Rounds, seed: int, nan: str) -> Iterator[tuple[Candidate, Floats]]:
+        """The scores of the validation queries of each candidate, after learning from `part`."""
+        first = self.candidates[0]
+        if algorithm(first.learner).solver() is not None:
+            for each in self.candidates:
+                trained = train(each.plan(seed, nan), part)
+                yield each, trained.model.score_rounds(valid)
+                if trained.history.interrupted:
+                    return
+            return
+        model = make_untrained(TrainingPlan(first.learner, scaling=first.scale, map=first.map, nan=nan), part)
+        prepared, checked = model.prepare(part), model.prepare(valid)
+        by_settings = {
+            (each.learner, each.settings): algorithm(each.learner).learner(prepared.n_features, each.parameters)
+            for each in self.candidates
+        }
+        learners = [learner for learner in by_settings.values() if can_fuse(learner)]
+        for epoch in range(max(each.epochs for each in self.candidates)):
+            for _ in play_many(learners, Schedule(seed=seed).epoch(prepared, epoch)):
+                pass
+            for each in self.candidates:
+                if each.epochs == epoch + 1:
+                    yield each, served_scores(by_settings[each.learner, each.settings], checked)
+
+
+def families(rounds: Rounds, learners: Sequence[str] | None = None, exportable: bool = False) -> list[Family]:
+    """The families to try on these queries; parameters that are not named have the recommended value.
+
+    Cheap and diverse candidates first, in case the budget runs out.
+
+    >>> from ranktron.data.synthetic import Separable
+    >>> [str(family) for family in families(Separable().rounds(20), ["hinge", "ranksvm"], exportable=True)]
+    ['hinge standard', 'ranksvm standard']
+    """
+    names = LEARNERS if learners is None else tuple(dict.fromkeys(learners))
+    for name in names:
+        if name not in LEARNERS:
+            raise DataError(f"tuning chooses among {', '.join(LEARNERS)}, not {name!r}")
+    if not names:
+        raise DataError(f"tuning needs at least one learner of {', '.join(LEARNERS)}")
+    sparse = isinstance(rounds.X, Sparse)
+    scales = SCALES[:1] if sparse or exportable else SCALES
+    maps = MAPS[:1] if sparse or exportable else MAPS
+    passes = [epochs for epochs in PASSES if epochs == 1 or epochs * len(rounds) <= MOST_PLAYED]
+    online = [(name, point) for name in names if name in ONLINE for point in ONLINE[name]]
+    by_map = {
+        map: [
+            Family(tuple(Candidate(n, tuple(point.items()), scale, map, e) for e in passes for n, point in online))
+            for scale in scales
+            if online
+        ]
+        for map in maps
+    }
+    trials = by_map.pop(None) + [Family((Candidate(BOOSTED, (), None),))] * (BOOSTED in names)
+    trials += chain.from_iterable(by_map.values())
+    for name in names:
+        begin = max(epochs for epochs in passes if epochs <= BEGINNING.get(name, 1))
+        points = [tuple(point.items()) for point in SOLVED.get(name, ())]
+        trials += [Family(tuple(Candidate(name, p, scale, epochs=begin) for p in points)) for scale in scales if points]
+    return trials
+
+
 @dataclass(eq=False)
 class CandidateTrace:
-    """What is known of a candidate: its values on the validation queries of each fold, and the seconds they took.
-
-    The sample is learnt from fewer queries than the folds: its values count only while there are no others.
-    """
+    """The results of a candidate: its values on the validation queries of each fold, and the seconds they took."""
 
     candidate: Candidate
-    folds: list[Floats] = field(default_factory=list)
-    sample: Floats | None = None
+    folds: list[Floats] = field(default_factory=list)  # for each fold the metric of its validation queries
+    sample: Floats | None = None  # the same after learning from fewer queries; counts only before the first fold
     seconds: float = 0.0
 
     def evaluation(self, key: str) -> Evaluation:
-        """All validation queries so far, as `evaluate` gives them."""
+        """The metric of all validation queries so far, as an evaluation."""
         values = self.sample if self.sample is not None and not self.folds else np.concatenate(self.folds)
         return Evaluation({key: float(values.mean())}, {key: values}, np.arange(len(values)), 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """What a search found.
+    """The result of a search.
 
     Parameters
     ----------
     model : Model
         The winner, trained on all queries.
     table : list of dict
-        A row for each setting that was tried, the best first: learner, parameters, scale, map, epochs; mean, low and
-        high of the metric over the validation queries (95 % interval); folds (0: seen on a sample only), seconds.
+        A row for each candidate, the best first: learner, parameters, scale, map, epochs; mean, low and high of the
+        metric over the validation queries (95 % interval); folds (0: evaluated on a sample only), seconds.
     test : dict
-        Mean, low and high on the queries that chose nothing, and their number, after training on all others.
+        Mean, low and high on the held-out queries, and their number, after training on all others.
     stopped : str
-        Why the search ended before everything was tried: "time", "interrupt", or nothing.
+        Why the search ended early: "time", "interrupt", or "" if every candidate was tried.
     """
 
     model: Model
@@ -108,7 +226,7 @@ def tune(
     seed: int = 0,
     nan: str = "error",
 ) -> Any:
-    """Chooses learner, map, scaling and parameters within a budget of time, and fits what it has chosen.
+    """Chooses learner, map, scaling and parameters within a time budget, and fits the winner.
 
     Parameters
     ----------
@@ -119,24 +237,23 @@ def tune(
     qid, group : array
         The query of each row, or sizes of consecutive lists.
     minutes : float
-        How long it may take, above 0. What does not fit is not tried; where all fits, time changes nothing.
+        The time budget, above 0. Candidates that do not fit are not tried.
     metric : str or Metric
-        What the best is best in.
+        The metric to maximise, or minimise if lower values are better.
     learners : sequence of str, optional
-        Names of algorithms to choose among; all of `hinge`, `listnet`, `slam`, `ranksvm`,
-        `smoothrank` and `rankboost` unless given.
+        The algorithms to choose from; by default `hinge`, `listnet`, `slam`, `ranksvm`, `smoothrank` and `rankboost`.
     exportable : bool
-        Leave out what no search engine can compute: scaling within each query, and maps.
+        Whether to try only what search engines can compute: no scaling within queries, no maps.
     seed : int
-        Of the division of the queries and of the order in which they are played.
+        The seed of the division into folds and of the order of the queries.
     nan : str
-        What stands for a missing value, as in the estimators.
+        The treatment of missing values, as in the estimators.
 
     Returns
     -------
     estimator
-        Fitted on all queries. `table_` has a row (dict) for everything that was tried, `test_` the value on queries
-        that chose nothing, measured before they were learnt from.
+        Fitted on all queries. `table_` has a row (dict) for each candidate, `test_` the value on held-out queries,
+        measured before they were learnt from.
 
     Examples
     --------
@@ -146,17 +263,17 @@ def tune(
     >>> ranker.test_["mean"] > 0.9, ranker.table_[0]["learner"]
     (True, 'hinge')
     """
-    X, own = take_qid_column(X)
-    qid = own if qid is None and group is None else qid
+    X, qid_column = take_qid_column(X)
+    qid = qid_column if qid is None and group is None else qid
     if qid is None and group is None:
         raise DataError(NO_QUERY_IDS)
     rounds = Rounds.from_arrays(X, y, qid, group, missing=nan != "error")
     warn_of_labels(rounds.X, rounds.labels, rounds.feature_names or range(rounds.n_features))
-    found = tune_rounds(
+    tuned = tune_rounds(
         rounds, minutes=minutes, metric=metric, learners=learners, exportable=exportable, seed=seed, nan=nan
     )
-    estimator = found.model.estimator()
-    estimator.table_, estimator.test_ = found.table, found.test
+    estimator = tuned.model.estimator()
+    estimator.table_, estimator.test_ = tuned.table, tuned.test
     return estimator
 
 
@@ -172,50 +289,47 @@ def tune_rounds(
     watch: Callable[[Progress], None] | None = None,
     workers: Workers | None = None,
 ) -> Tuned:
-    """The same for rounds; `watch` is told how far it is. Ctrl-C ends the search with the best so far.
+    """As `tune`, for rounds. Ctrl-C ends the search with the best candidate so far; `watch` receives the progress.
 
-    With `workers`, such as a Dask cluster, the families of a fold are tried at the same time.
+    With `workers`, such as a Dask cluster, the families of a fold are tried in parallel.
 
     >>> from ranktron.data.synthetic import Separable
-    >>> found = tune_rounds(Separable(documents=8, features=4).rounds(30), learners=["listnet"])
-    >>> found.model.kind, found.test["queries"], found.table[0]["folds"]
+    >>> tuned = tune_rounds(Separable(documents=8, features=4).rounds(30), learners=["listnet"])
+    >>> tuned.model.kind, tuned.test["queries"], tuned.table[0]["folds"]
     ('listnet', 6, 4)
     """
-    by, check = as_metric(metric), check_count(seed, "the seed", 0)
+    by, seed = as_metric(metric), check_count(seed, "the seed", 0)
     if not 0.0 < minutes < float("inf"):
         raise DataError(f"minutes must be a number above 0, not {minutes}")
     if len(rounds) < LEAST:
         raise DataError(f"tuning divides the queries and needs at least {LEAST} of them, not {len(rounds)}")
     if is_idle(rounds):
         raise DataError("no query has documents with different labels: there is nothing to learn, nor to choose by")
-    order = np.random.default_rng((check, 20)).permutation(len(rounds))
-    aside = round(SET_ASIDE * len(rounds))
-    rest, test = rounds[np.sort(order[aside:])], rounds[np.sort(order[:aside])]
-    tried = families(rest, learners, exportable)
-    search = Search(rest, by, tried, check, nan, minutes * 60.0 * FOR_THE_SEARCH, watch, workers=workers)
+    order = np.random.default_rng((seed, 20)).permutation(len(rounds))
+    held_out = round(HELD_OUT * len(rounds))
+    rest, test = rounds[np.sort(order[held_out:])], rounds[np.sort(order[:held_out])]
+    trials = families(rest, learners, exportable)
+    search = Search(rest, by, trials, seed, nan, minutes * 60.0 * SEARCH_SHARE, watch, workers=workers)
     with Interrupts() as interrupts:
         search.run(interrupts)
     best = search.ranked()[0].candidate
-    values = evaluate(_train_candidate(best, rest, check, nan).score_rounds(test), test, [by])
+    plan = best.plan(seed, nan)
+    values = evaluate(train(plan, rest).model.score_rounds(test), test, [by])
     low, high = values.interval(str(by))
-    honest = {"mean": values.means[str(by)], "low": low, "high": high, "queries": len(test)}
-    return Tuned(_train_candidate(best, rounds, check, nan), search.table(), honest, search.stopped)
+    held_out_values = {"mean": values.means[str(by)], "low": low, "high": high, "queries": len(test)}
+    return Tuned(train(plan, rounds).model, search.table(), held_out_values, search.stopped)
 
 
-def rehearse(rounds: Rounds, metric: Metric, learners: Sequence[str] | None, exportable: bool, nan: str) -> None:
-    """Tries all families on a few queries, for nothing but what they compile: on a first run that takes a while."""
+def compile_families(
+    rounds: Rounds, metric: Metric, learners: Sequence[str] | None, exportable: bool, nan: str
+) -> None:
+    """Compiles everything a search calls, by trying all families on a few queries."""
     few = rounds[:LEAST]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)
         for family in families(few, learners, exportable):
-            with suppress(DataError):  # the search will tell
+            with suppress(DataError):  # the search reports it
                 _measure_family(few, few, family, 0, nan, metric)
-
-
-def _train_candidate(candidate: Candidate, rounds: Rounds, seed: int, nan: str) -> Model:
-    schedule = Schedule(candidate.epochs, seed)
-    name, given = candidate.learner, candidate.parameters
-    return train(name, given, rounds, schedule, scaling=candidate.scale, map=candidate.map, nan=nan).model
 
 
 def _measure_family(
@@ -227,40 +341,40 @@ def _measure_family(
 
 @dataclass(eq=False)
 class Search:
-    """The search itself: folds, families that are still in it, and what is known of every candidate."""
+    """The search: folds, the families that remain, and the results of every candidate."""
 
-    rounds: Rounds
+    rounds: Rounds  # all queries but those held out
     by: Metric
-    alive: list[Family]
+    alive: list[Family]  # halved after each fold
     seed: int
     nan: str
-    seconds: float
+    seconds: float  # the time budget
     watch: Callable[[Progress], None] | None = None
     traces: dict[Candidate, CandidateTrace] = field(default_factory=dict)
-    stopped: str = ""
+    stopped: str = ""  # "time" or "interrupt" once the search has to end
     workers: Workers | None = None
     _began: float = field(default_factory=lambda: perf_counter())
-    _speed: dict[Family, float] = field(default_factory=dict)  # seconds for a query to learn from
+    _speed: dict[Family, float] = field(default_factory=dict)  # seconds for each query to learn from
 
     def run(self, interrupts: Interrupts) -> None:
-        """Tries all families on one fold after the other, the better half of them on the next."""
+        """Tries all families on the first fold, and the better half of them on each of the following ones."""
         error = None
         for number, (part, valid) in enumerate(self._folds()):
-            found: dict[Candidate, tuple[Floats, float]] = {}
-            tasks = self._send(part, valid)
+            results: dict[Candidate, tuple[Floats, float]] = {}
+            tasks = self._submit(part, valid)
             for family in self.alive:
                 if self.stopped or not self._fits(family, len(part), interrupts):
                     break
-                self._tell(max(number - 1, 0) if self._sampled else number, family, len(found))
+                self._report(max(number - 1, 0) if self._sampled else number, family, len(results))
                 began = perf_counter()
                 try:
                     for candidate, values in tasks.get(family) or self._measured(family, part, valid, interrupts):
-                        found[candidate] = values, perf_counter() - began
-                except DataError as refused:  # of one family; the others may well do
+                        results[candidate] = values, perf_counter() - began
+                except DataError as refused:  # of one family; others may succeed
                     error = refused
                 self._speed[family] = (perf_counter() - began) / len(part)
             if not self.stopped or not self.traces:
-                self._note(found, sample=self._sampled and number == 0)
+                self._record(results, sample=self._sampled and number == 0)
             if not self.traces:
                 raise error or DataError(NOTHING_FITS)
             if self.stopped:
@@ -269,28 +383,28 @@ class Search:
 
     @property
     def _sampled(self) -> bool:
-        return len(self.rounds) > 2 * MOST_IN_SAMPLE
+        return len(self.rounds) > 2 * SAMPLE
 
     def _folds(self) -> Iterator[tuple[Rounds, Rounds]]:
-        """For each fold the queries to learn from and the others; before them, of many queries, a sample."""
+        """The training and validation queries of each fold; of many queries a sample comes first."""
         parts = np.array_split(np.random.default_rng((self.seed, 21)).permutation(len(self.rounds)), FOLDS)
         divided = [(np.concatenate([part for j, part in enumerate(parts) if j != i]), parts[i]) for i in range(FOLDS)]
         if self._sampled:
-            divided.insert(0, (divided[0][0][:MOST_IN_SAMPLE], divided[0][1][:MOST_IN_SAMPLE]))
+            divided.insert(0, (divided[0][0][:SAMPLE], divided[0][1][:SAMPLE]))
         for part, valid in divided:
             yield self.rounds[np.sort(part)], self.rounds[np.sort(valid)]
 
     def _fits(self, family: Family, queries: int, interrupts: Interrupts) -> bool:
-        """Whether there is time for a family, by what it took before; the first one is always tried."""
+        """Whether there is time for a family, judged by its time on earlier folds; the first one is always tried."""
         left = self.seconds - (perf_counter() - self._began)
-        if interrupts.asked:
+        if interrupts.requested:
             self.stopped = "interrupt"
         elif left < self._speed.get(family, 0.0) * queries and (self.traces or self._speed):
             self.stopped = "time"
         return not self.stopped
 
-    def _send(self, part: Rounds, valid: Rounds) -> dict[Family, Iterator[tuple[Candidate, Floats]]]:
-        """Lets workers measure all families of a fold at once; without workers each is measured when its turn comes."""
+    def _submit(self, part: Rounds, valid: Rounds) -> dict[Family, Iterator[tuple[Candidate, Floats]]]:
+        """Submits all families of a fold to the workers; empty without workers."""
         if self.workers is None:
             return {}
         data = [self.workers.submit(keep, each, home=0) for each in (part, valid)]
@@ -311,15 +425,15 @@ class Search:
     ) -> Iterator[tuple[Candidate, Floats]]:
         for candidate, scores in family.scores(part, valid, self.seed, self.nan):
             yield candidate, evaluate(scores, valid, [self.by]).per_query[str(self.by)]
-            if interrupts.asked:
+            if interrupts.requested:
                 self.stopped = "interrupt"
             elif perf_counter() - self._began > self.seconds:
                 self.stopped = "time"
             if self.stopped:
                 return
 
-    def _note(self, found: Mapping[Candidate, tuple[Floats, float]], *, sample: bool) -> None:
-        for candidate, (values, seconds) in found.items():
+    def _record(self, results: Mapping[Candidate, tuple[Floats, float]], *, sample: bool) -> None:
+        for candidate, (values, seconds) in results.items():
             trace = self.traces.setdefault(candidate, CandidateTrace(candidate))
             if sample:
                 trace.sample = values
@@ -333,8 +447,8 @@ class Search:
         if after_sample or sum(map(len, ranked[0].folds)) >= EVIDENCE:
             best = {id(f): min(i for i, t in enumerate(ranked) if t.candidate in f.candidates) for f in self._tried()}
             order = sorted(self._tried(), key=lambda family: best[id(family)])
-            kept = {id(family) for family in order[: max(2, (len(order) + 1) // 2)]}
-            self.alive = [family for family in self.alive if id(family) in kept]
+            better = {id(family) for family in order[: max(2, (len(order) + 1) // 2)]}
+            self.alive = [family for family in self.alive if id(family) in better]
         else:
             self.alive = self._tried()
 
@@ -342,7 +456,7 @@ class Search:
         return [family for family in self.alive if any(c in self.traces for c in family.candidates)]
 
     def ranked(self) -> list[CandidateTrace]:
-        """All that was tried, the best first; what was left out earlier stands behind what was left out later."""
+        """All candidates that were tried, the best first; those dropped earlier come after those dropped later."""
         key, sign = str(self.by), 1.0 if self.by.higher_is_better else -1.0
         return sorted(self.traces.values(), key=lambda t: (-len(t.folds), -sign * t.evaluation(key).means[key]))
 
@@ -364,7 +478,7 @@ class Search:
             rows.append({**row, "folds": len(trace.folds), "seconds": trace.seconds})
         return rows
 
-    def _tell(self, number: int, family: Family, now: int) -> None:
+    def _report(self, number: int, family: Family, now: int) -> None:
         if self.watch is not None:
             best = str(self.ranked()[0].candidate) if self.traces else ""
             left = max(0.0, self.seconds - (perf_counter() - self._began))

@@ -75,5 +75,5 @@ def test_a_model_is_learnt_from_the_clicks_of_a_log(run, log):
 def test_what_does_not_go_with_clicks_is_refused(run, log, more):
     code, _, err = run("train", "log.csv", "--clicks", "auto", "--model", "a.model", *more)
     assert code == 2
-    assert "--clicks takes ranksvm, rankmm, hinge" in err
+    assert "--clicks cannot be combined with --from or --feedback" in err
     assert not Path("a.model").exists()

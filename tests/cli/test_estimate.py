@@ -83,7 +83,7 @@ def test_the_table_is_for_people_and_the_picture_too(run, log, tmp_path):
     arguments = ["log.csv", "stars.model", "--logged-by", "shown.model", "--temperature", "0.5"]
     code, out, _ = run("estimate", *arguments, "--figure", "estimates.svg")
     assert code == 0
-    for word in ("what was shown", "item position", "95 % interval", "effective size", "400 impressions"):
+    for word in ("shown pages", "item position", "95 % interval", "effective size", "400 impressions"):
         assert word in out
     assert "<svg" in (tmp_path / "estimates.svg").read_text()
 

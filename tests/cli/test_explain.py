@@ -16,7 +16,7 @@ from ranktron.data.synthetic import WebSearch
 from ranktron.learners.schedule import Schedule
 from ranktron.training.figures.explanation import ExplainedList, explanation_page
 from ranktron.training.figures.weights import model_weights
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 from ranktron.training.model import Explanation
 
 EVIL = '<script>alert("x")</script>&\'"</td>'
@@ -27,7 +27,7 @@ LISTS = WebSearch(features=8, documents=12).rounds(40)
 def files(run):
     """d.txt and the model m.model, trained on it."""
     write(LISTS, "d.txt")
-    train("slam", {"fraction": 0.7}, LISTS, Schedule(3), scaling="standard").model.save("m.model")
+    train(TrainingPlan("slam", {"fraction": 0.7}, Schedule(3), scaling="standard"), LISTS).model.save("m.model")
     return run
 
 
@@ -69,7 +69,7 @@ class TestDeciding:
         assert explanation.deciding(0) == []
 
     def test_without_them_the_order_turns(self):
-        model = train("slam", {"fraction": 0.7}, LISTS, Schedule(2), scaling="standard").model
+        model = train(TrainingPlan("slam", {"fraction": 0.7}, Schedule(2), scaling="standard"), LISTS).model
         for round in LISTS:
             explanation = model.explain(round.X)
             for position in range(len(round.labels) - 1):
@@ -81,22 +81,22 @@ class TestDeciding:
 
 class TestWeights:
     def test_per_unit_is_the_slope_of_the_score(self):
-        model = train("listnet", {}, LISTS, Schedule(2), scaling="standard").model
+        model = train(TrainingPlan("listnet", schedule=Schedule(2), scaling="standard"), LISTS).model
         X = LISTS[0].X.astype(float)
         slopes = [(model.predict(X + np.eye(8)[j]) - model.predict(X))[0] for j in range(8)]
         assert model_weights(model).raw == pytest.approx(slopes, rel=1e-3)
 
     def test_scaling_within_lists_has_no_unit(self):
-        assert model_weights(train("slam", {}, LISTS, Schedule(1), scaling="minmax-query").model).raw is None
-        plain = train("slam", {}, LISTS, Schedule(1), scaling="none").model
+        assert model_weights(train(TrainingPlan("slam", scaling="minmax-query"), LISTS).model).raw is None
+        plain = train(TrainingPlan("slam", scaling="none"), LISTS).model
         assert model_weights(plain).raw.tolist() == plain.coef.tolist()
 
     def test_spread_is_that_of_training(self):
-        model = train("slam", {}, LISTS, Schedule(3)).model
+        model = train(TrainingPlan("slam", schedule=Schedule(3)), LISTS).model
         weights = model_weights(model)
         assert weights.spread.tolist() == np.sqrt(model.record["spread"]["variance"]).tolist()
         assert weights.note.endswith("(about the last half of 120 rounds)")
-        between = model_weights(train("slam", {}, LISTS[:30], Schedule(5)).model).note
+        between = model_weights(train(TrainingPlan("slam", schedule=Schedule(5)), LISTS[:30]).model).note
         assert between.endswith("last half of 150 rounds; the last snapshot of the weights was taken after 144)")
 
     def test_rounds_that_came_later_are_told(self):
@@ -105,7 +105,7 @@ class TestWeights:
         from ranktron import play
         from ranktron.learners import feedback
 
-        model = train("slam", {}, LISTS, Schedule(1)).model
+        model = train(TrainingPlan("slam"), LISTS).model
         learner = model.learner()
         for _ in play(learner, LISTS, feedback.full):
             pass
@@ -113,10 +113,10 @@ class TestWeights:
 
     @pytest.mark.parametrize(("name", "words"), [("ranksvm", "solved or fixed"), ("pairwise", "solved or fixed")])
     def test_models_without_a_stream_say_so(self, name, words):
-        weights = model_weights(train(name, {}, LISTS, Schedule(1)).model)
+        weights = model_weights(train(TrainingPlan(name), LISTS).model)
         assert weights.spread is None
         assert words in weights.note
-        short = train("slam", {}, LISTS[:5], Schedule(1)).model
+        short = train(TrainingPlan("slam"), LISTS[:5]).model
         assert "from the 36th round on" in model_weights(short).note
 
 
@@ -226,7 +226,7 @@ class TestCommand:
         assert words in err
 
     def test_a_ranking_of_thresholds_is_explained(self, files):
-        train("rankboost", {"n_rounds": 9}, LISTS, Schedule(1)).model.save("b.model")
+        train(TrainingPlan("rankboost", {"n_rounds": 9}), LISTS).model.save("b.model")
         code, out, _ = files("explain", "b.model", "d.txt", "--qid", LISTS.qids[0], "--out", "page.html")
         assert code == 0
         assert "strongest" in out
@@ -234,7 +234,7 @@ class TestCommand:
         assert files("explain", "b.model")[0] == 1
 
     def test_votes_have_no_weights(self, files):
-        train("pairwise", {"output": "voted"}, LISTS, Schedule(1)).model.save("v.model")
+        train(TrainingPlan("pairwise", {"output": "voted"}), LISTS).model.save("v.model")
         code, _, err = files("explain", "v.model")
         assert (code, err.count("\n")) == (1, 1)
         assert "not linear" in err
@@ -315,5 +315,5 @@ class TestPage:
 
 def test_feature_names_of_data_frames_reach_the_page():
     rounds = Rounds.from_arrays(LISTS.X, LISTS.labels, group=np.diff(LISTS.offsets), feature_names=list("abcdefgh"))
-    model = train("slam", {}, rounds, Schedule(1)).model
+    model = train(TrainingPlan("slam"), rounds).model
     assert "<th>h</th>" in explanation_page(model, model_weights(model), None, 1)

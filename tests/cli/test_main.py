@@ -58,7 +58,7 @@ def test_a_command_that_does_not_exist_leads_to_the_one_that_was_meant(run):
 def test_a_single_query_has_no_interval(run):
     assert run("simulate", "separable", "one.txt", "--queries", 1)[0] == 0
     assert run("train", "one.txt", "--model", "m")[0] == 0
-    assert "1 query, from which no interval can be told" in run("evaluate", "m", "one.txt")[1]
+    assert "1 query: no interval" in run("evaluate", "m", "one.txt")[1]
 
 
 def test_a_command_seldom_looks_for_garbage_and_not_at_its_end():

@@ -11,10 +11,9 @@ from ranktron.data.io import write
 from ranktron.data.maps import Bins
 from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.learners.schedule import Schedule
 from ranktron.training.figures.explanation import explanation_page
 from ranktron.training.figures.shapes import SHOWN, feature_shapes, shape_pieces
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 LISTS = WebSearch(features=30, documents=12).rounds(40)
 
@@ -76,7 +75,7 @@ def test_trees_are_explained_query_by_query(capsys, data, tmp_path):
 
 
 def trained(map, scaling="standard", lists=LISTS):
-    return train("listnet", {}, lists, Schedule(1), scaling=scaling, map=map).model
+    return train(TrainingPlan("listnet", scaling=scaling, map=map), lists).model
 
 
 def shapes_page(model):

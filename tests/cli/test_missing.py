@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import ranktron
-from ranktron.learners.schedule import Schedule
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 
 def text(seed, nulls=True):
@@ -90,6 +89,6 @@ def test_sparse_text_says_null(tmp_path):
     path.write_text("1 qid:1 3:NULL 2000:1\n0 qid:1 5:2 7:NULL\n")
     rounds = ranktron.read(path, null="nan", sparse=True)
     assert rounds.missing
-    model = train("hinge", {}, rounds, Schedule(), nan="indicator").model
+    model = train(TrainingPlan("hinge", nan="indicator"), rounds).model
     assert model.n_filled == 2002
     assert model.filled_names[2000:] == ("3 is missing", "7 is missing")

@@ -27,7 +27,7 @@ def test_one_command_gives_a_model_and_an_honest_number(lists):
     assert json.loads(lists("evaluate", "m", "lists.txt", "--json")[1])["metrics"]["ndcg@10"]["mean"] > 0.9
     code, out, _ = lists(*command)
     assert code == 0
-    for words in ("The best of 20 settings", "95 % interval", "on 6 queries that chose nothing"):
+    for words in ("The best of 20 candidates", "95 % interval", "on 6 held-out queries"):
         assert words in out
 
 
@@ -63,7 +63,7 @@ def test_what_every_engine_can_compute_is_named_beside_the_best(lists, monkeypat
     code, out, _ = lists("tune", "lists.txt", "--model", "m")
     assert code == 0
     assert "it scales within each query, which search engines cannot do" in out
-    assert "of what every engine can compute (--exportable), hinge (eta=0.3) was best: ndcg@10 0.8500, -0.0500" in out
+    assert "best candidate for every search engine (--exportable): hinge (eta=0.3), ndcg@10 0.8500, -0.0500" in out
     assert json.loads(lists("tune", "lists.txt", "--model", "m", "--json")[1])["exportable"] == table[3]
 
 
@@ -75,15 +75,15 @@ def test_the_first_run_compiles_before_the_time_of_the_search(lists, monkeypatch
 
     monkeypatch.setattr("ranktron.kernels.first_run.kernels_to_compile", missing)
     monkeypatch.setattr("ranktron.kernels.first_run.compile_together", happened.append)
-    rehearse = tuning.rehearse
-    monkeypatch.setattr(tuning, "rehearse", lambda *given: happened.append(rehearse(*given)))
+    compile_families = tuning.compile_families
+    monkeypatch.setattr(tuning, "compile_families", lambda *given: happened.append(compile_families(*given)))
     monkeypatch.setattr(tuning, "tune_rounds", lambda *_, **__: happened.append("search") or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         lists("tune", "lists.txt", "--algo", "hinge", "--model", "m")
     assert happened == [{"x": {"reading", "hinge"}}, None, "search"]
 
 
-def test_one_setting_is_not_several(lists, monkeypatch):
+def test_one_candidate_is_not_several(lists, monkeypatch):
     found = tune_rounds(read("lists.txt"), learners=["hinge"], exportable=True, minutes=60.0)
     monkeypatch.setattr("ranktron.training.tune.tune_rounds", lambda *_, **__: replace(found, table=found.table[:1]))
-    assert "The best of 1 setting on validation queries" in lists("tune", "lists.txt", "--model", "m")[1]
+    assert "The best of 1 candidate on validation queries" in lists("tune", "lists.txt", "--model", "m")[1]

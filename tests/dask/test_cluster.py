@@ -11,14 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ranktron import DataError, Model, load
+from ranktron.dask.training import inspect_parts, train_parts
 from ranktron.data.io import write
 from ranktron.data.io.parts import divide_files
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.checks import same
 from ranktron.learners.schedule import Schedule
-from ranktron.training.distributed import inspect_parts, train_parts
-from ranktron.training.fit import train
-from ranktron.training.parts import LocalWorkers
+from ranktron.training.fit import TrainingPlan, train
+from ranktron.training.workers import LocalWorkers
+from tests.plans import plan_of
 
 pytest.importorskip("distributed")
 
@@ -37,8 +38,9 @@ def folder(tmp_path_factory):
 
 def trained(client, folder, **options):
     data = inspect_parts(divide_files(f"{folder}/part-*.rounds"), Cluster(client), shards=4)
-    options = {"scaling": "standard", "shards": 4} | options
-    return train_parts("hinge", {"average": True}, data, Schedule(3, 1, options.pop("shuffle", True)), **options)
+    schedule = Schedule(3, 1, options.pop("shuffle", True))
+    plan = plan_of(options, "hinge", {"average": True}, schedule, scaling="standard")
+    return train_parts(plan, data, **{"shards": 4} | options)
 
 
 def test_no_document_passes_through_the_client(client, folder):
@@ -99,7 +101,8 @@ def test_a_scheduler_that_goes_away_is_one_error_and_the_last_pass_is_continued_
 
     def go(workers, epochs, **options):
         data = inspect_parts(divide_files(f"{folder}/part-*.rounds"), workers, shards=4)
-        return train_parts("hinge", {"average": True}, data, Schedule(epochs, 1), shards=4, **options)
+        plan = plan_of(options, "hinge", {"average": True}, Schedule(epochs, 1))
+        return train_parts(plan, data, shards=4, **options)
 
     def save_and_kill(model):
         model.save(tmp_path / "my.model")
@@ -124,7 +127,7 @@ def test_a_scheduler_that_goes_away_is_one_error_and_the_last_pass_is_continued_
 
 def test_sequential_parts_on_a_cluster_are_one_machine_to_the_bit(client, folder):
     found = trained(client, folder, mode="sequential", shuffle=False)
-    whole = train("hinge", {"average": True}, LISTS, Schedule(3, 1, shuffle=False), scaling="standard")
+    whole = train(TrainingPlan("hinge", {"average": True}, Schedule(3, 1, shuffle=False), scaling="standard"), LISTS)
     assert same(found.model.state, whole.model.state)
 
 

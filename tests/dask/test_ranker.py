@@ -7,11 +7,12 @@ import pytest
 
 import ranktron
 from ranktron import DataError
+from ranktron.dask.training import inspect_parts, train_parts
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.checks import same
 from ranktron.learners.schedule import Schedule
-from ranktron.training.distributed import inspect_parts, train_parts
-from ranktron.training.parts import LocalWorkers
+from ranktron.training.fit import TrainingPlan
+from ranktron.training.workers import LocalWorkers
 
 dask_frames = pytest.importorskip("dask.dataframe")
 
@@ -77,7 +78,7 @@ def test_mixing_depends_on_shards_and_not_on_workers(client):
     parts = [replace(LISTS[a:b], feature_names=tuple("abcdef")) for a, b in itertools.pairwise(offsets)]
     with ThreadPoolExecutor(3) as executor:
         data = inspect_parts(parts, LocalWorkers(executor))
-        mine = train_parts("hinge", {}, data, Schedule(2, 3), scaling="standard", shards=7).model
+        mine = train_parts(TrainingPlan("hinge", schedule=Schedule(2, 3), scaling="standard"), data, shards=7).model
     assert mine.to_bytes() == found.to_bytes()
     assert not same(fitted(shards=2).state, found.state)
 
@@ -153,7 +154,9 @@ def test_solvers_on_a_cluster_are_those_of_threads(client, ranker, parameters):
     parts, estimator = [LISTS[:7], LISTS[7:20], LISTS[20:]], getattr(ranktron, ranker)(**parameters)
     given = {name: value for name, value in parameters.items() if name in ("n_rounds", "C")}
     with ThreadPoolExecutor(1) as executor:
-        here = train_parts(ranker.lower(), given, inspect_parts(parts, LocalWorkers(executor)), estimator._schedule())
+        here = train_parts(
+            TrainingPlan(ranker.lower(), given, estimator._schedule()), inspect_parts(parts, LocalWorkers(executor))
+        )
     frames = [FRAME[FRAME.qid.isin([f"q{i}" for i in range(a, b)])] for a, b in ((0, 7), (7, 20), (20, 40))]
     divided = dask_frames.from_delayed([dask.delayed(frame) for frame in frames], meta=frames[0])
     found = DaskRanker(estimator, client=client).fit(divided, "label")

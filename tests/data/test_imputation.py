@@ -9,7 +9,7 @@ from ranktron.data.imputation import Imputer, fit_imputer, imputer_from_dict
 from ranktron.data.rounds import Rounds
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.schedule import Schedule
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 from ranktron.training.model import Model
 
 GROUP = np.full(20, 6)
@@ -67,13 +67,13 @@ def test_missing_values_need_a_rule():
     with pytest.raises(DataError, match=r"features contain NaN.*nan='mean'"):
         Rounds.from_arrays(X, y, group=GROUP)
     with pytest.raises(DataError, match="without a rule for them: train it with nan='mean'"):
-        train("hinge", {}, lists(X, y), Schedule())
+        train(TrainingPlan("hinge"), lists(X, y))
     with pytest.raises(DataError, match="nan must be one of 'error', 'mean', 'zero', 'indicator', not 'median'"):
-        train("hinge", {}, lists(X, y), Schedule(), nan="median")
+        train(TrainingPlan("hinge", nan="median"), lists(X, y))
     X[3, 1] = np.inf
     with pytest.raises(DataError, match=r"\(inf\), first in row 3, column 1$"):
         lists(X, y)
-    whole = train("hinge", {}, Rounds.from_arrays(np.nan_to_num(X, posinf=0.0), y, group=GROUP), Schedule()).model
+    whole = train(TrainingPlan("hinge"), Rounds.from_arrays(np.nan_to_num(X, posinf=0.0), y, group=GROUP)).model
     with pytest.raises(DataError, match="features contain NaN"):
         whole.predict([[np.nan, 1.0, 1.0, 1.0, 1.0]])
 
@@ -82,9 +82,11 @@ def test_missing_values_need_a_rule():
 @pytest.mark.parametrize("name", ["mean", "zero", "indicator"])
 def test_a_model_imputes_before_it_scales(name, scaling):
     X, y = holes()
-    model = train("hinge", {}, lists(X, y), Schedule(3), nan=name, scaling=scaling).model
+    model = train(TrainingPlan("hinge", schedule=Schedule(3), nan=name, scaling=scaling), lists(X, y)).model
     filled = model.imputer(X)
-    twin = train("hinge", {}, Rounds.from_arrays(filled, y, group=GROUP), Schedule(3), scaling=scaling).model
+    twin = train(
+        TrainingPlan("hinge", schedule=Schedule(3), scaling=scaling), Rounds.from_arrays(filled, y, group=GROUP)
+    ).model
     np.testing.assert_array_equal(model.coef, twin.coef)
     qid = np.repeat(np.arange(20), 6)
     np.testing.assert_array_equal(model.predict(X, qid), twin.predict(filled, qid))
@@ -103,7 +105,9 @@ def test_a_model_imputes_before_it_scales(name, scaling):
 @pytest.mark.parametrize("recipe", ["bins:4", "products:3"])
 def test_a_map_sees_what_was_filled_in(recipe):
     X, y = holes()
-    model = train("hinge", {}, lists(X, y), Schedule(2), nan="indicator", scaling="standard", map=recipe).model
+    model = train(
+        TrainingPlan("hinge", schedule=Schedule(2), nan="indicator", scaling="standard", map=recipe), lists(X, y)
+    ).model
     assert model.map.n_inputs == 9
     again = Model.from_bytes(model.to_bytes())
     np.testing.assert_array_equal(again.predict(X), model.predict(X))

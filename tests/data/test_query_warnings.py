@@ -9,7 +9,7 @@ from ranktron.data.query_warnings import count_idle, warn_of_merged
 from ranktron.data.synthetic import WebSearch
 from ranktron.metrics import metric
 from ranktron.training.cross_validation import Fold, cross_validate
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 from ranktron.training.sweep import sweep
 
 LISTS = WebSearch(features=4, documents=6).rounds(20)
@@ -37,7 +37,12 @@ def test_fitting_says_that_nothing_can_be_learnt():
     with pytest.warns(RankingWarning, match="from 20 of 20 queries"):
         ranktron.HingePerceptron().partial_fit(X, Y * 0.0, qid=QID)
     with pytest.warns(RankingWarning, match="from 107 of 107 queries"):
-        sweep("slam", {}, "eta", [0.1], ALONE, ranktron.learners.schedule.Schedule(), [metric("ndcg@10")])
+        sweep(
+            TrainingPlan("slam", schedule=ranktron.learners.schedule.Schedule(), metrics=[metric("ndcg@10")]),
+            "eta",
+            [0.1],
+            ALONE,
+        )
 
 
 def test_a_few_idle_queries_are_no_reason_to_speak():
@@ -73,13 +78,13 @@ def test_ids_that_come_back_in_blocks_are_named():
 def test_cross_validation_says_so_too():
     alone = Rounds.from_arrays(X, Y, np.arange(len(Y)))
     with pytest.warns(RankingWarning, match="nothing can be learnt from 107 of 107"):
-        cross_validate("hinge", [Fold("one", alone, LISTS, LISTS)], epochs=1)
+        cross_validate(TrainingPlan("hinge", scaling="auto"), [Fold("one", alone, LISTS, LISTS)])
 
 
 def test_the_warning_points_at_the_caller():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        train("hinge", {}, ALONE, ranktron.learners.schedule.Schedule())
+        train(TrainingPlan("hinge", schedule=ranktron.learners.schedule.Schedule()), ALONE)
         ranktron.evaluate(X[:, 0], ALONE, "ndcg@10")
         ranktron.HingePerceptron().fit(X, Y, qid=np.arange(len(Y)))
     assert [warning.filename for warning in caught] == [__file__] * 3

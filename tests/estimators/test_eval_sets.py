@@ -65,7 +65,7 @@ def test_any_metric_chooses_the_pass(name):
     assert ranker.history_.epoch == best + 1
     assert len(set(found)) > 1
     assert ranker.score(X[VALID], Y[VALID], qid=QID[VALID], metric=name) == pytest.approx(found[best])
-    assert ranker.history_.kept == {name: found[best]}
+    assert ranker.history_.best_values == {name: found[best]}
 
 
 @pytest.mark.parametrize(

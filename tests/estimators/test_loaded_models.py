@@ -12,7 +12,7 @@ from ranktron.learners.checks import same
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
 from ranktron.training.algorithms import ALGORITHMS
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 LISTS = WebSearch(features=6, documents=8).rounds(80)
 OLD, NEW = LISTS[:50], LISTS[50:]
@@ -30,7 +30,7 @@ def saved(tmp_path):
     """Saves a model of 50 queries: its path."""
 
     def save(name, **how):
-        trained = train(name, {}, OLD, Schedule(3, 5), **how)
+        trained = train(TrainingPlan(name, {}, Schedule(3, 5), **how), OLD)
         trained.model.save(tmp_path / "my.model")
         return tmp_path / "my.model"
 
@@ -45,10 +45,10 @@ def test_it_goes_on_to_the_same_bytes_as_training_from_the_file(name, how, saved
     path = saved(name, **how)
     ranker = ranktron.load(path).estimator().partial_fit(NEW.X, NEW.labels, group=sizes(NEW))
     start = ranktron.load(path)
-    expected = train(name, {}, NEW, Schedule(1, 5, shuffle=False), start=start)
+    expected = train(TrainingPlan(name, schedule=Schedule(1, 5, shuffle=False)), NEW, start=start)
     assert ranker.model_.to_bytes() == expected.model.to_bytes()
     twice = ranker.partial_fit(OLD.X, OLD.labels, group=sizes(OLD))
-    expected = train(name, {}, OLD, Schedule(1, 5, shuffle=False), start=expected.model)
+    expected = train(TrainingPlan(name, schedule=Schedule(1, 5, shuffle=False)), OLD, start=expected.model)
     assert twice.model_.to_bytes() == expected.model.to_bytes()
 
 
@@ -57,9 +57,9 @@ def test_the_simulated_user_of_the_training_goes_on_answering(name, saved):
     path = saved(name, feedback="navigational")
     ranker = ranktron.load(path).estimator().partial_fit(NEW.X, NEW.labels, group=sizes(NEW))
     order = Schedule(1, 5, shuffle=False)
-    expected = train(name, {}, NEW, order, start=ranktron.load(path), feedback="navigational")
+    expected = train(TrainingPlan(name, schedule=order, feedback="navigational"), NEW, start=ranktron.load(path))
     assert ranker.model_.to_bytes() == expected.model.to_bytes()
-    by_labels = train(name, {}, NEW, order, start=ranktron.load(path))
+    by_labels = train(TrainingPlan(name, schedule=order), NEW, start=ranktron.load(path))
     assert not same(ranker.learner_.state(), by_labels.model.state)
 
 

@@ -13,7 +13,7 @@ from ranktron.export.solr import Solr
 from ranktron.export.vespa import Vespa
 from ranktron.learners.schedule import Schedule
 from ranktron.training.algorithms import ALGORITHMS
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 LISTS = WebSearch(features=8, documents=8).rounds(40)
 LINEAR = [name for name in ALGORITHMS if name not in ("rankboost", "kernel")]
@@ -26,7 +26,7 @@ OTHERS = {
 
 
 def trained(name, parameters=None, scaling="standard"):
-    return train(name, parameters or {}, LISTS, Schedule(2), scaling=scaling).model
+    return train(TrainingPlan(name, parameters or {}, Schedule(2), scaling=scaling), LISTS).model
 
 
 @pytest.mark.parametrize("to", TARGETS)
@@ -301,7 +301,7 @@ def test_real_lists_keep_their_order(data_dir, name):
     """Features up to 10⁷ beside others below 1, as they come: standardised, no pair changes places on any engine."""
     lists = read(data_dir / name)
     for algorithm in ("slam", "ranksvm", "rankboost"):
-        model = train(algorithm, {}, lists, Schedule(1), scaling="standard").model
+        model = train(TrainingPlan(algorithm, scaling="standard"), lists).model
         for to in TARGETS:
             if algorithm != "rankboost" or to not in ("vespa-inputs", "vespa-weights"):
                 check = export(model, to, data=lists).check

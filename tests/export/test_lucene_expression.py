@@ -16,7 +16,7 @@ from ranktron.export import export
 from ranktron.export.curves import Curve, CurveRanker
 from ranktron.export.lucene_expression import MOST_BYTES, ExpressionReader, LuceneExpression
 from ranktron.learners.schedule import Schedule
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 JARS = ("lucene-core", "lucene-expressions", "antlr4-runtime", "asm", "asm-commons", "asm-tree")
 LISTS = WebSearch(features=6, documents=25).rounds(40)
@@ -61,7 +61,7 @@ def lucene(tmp_path_factory):
 
 
 def trained(name, map=None, scaling="none"):
-    return train(name, {}, LISTS, Schedule(3), scaling=scaling, map=map).model
+    return train(TrainingPlan(name, schedule=Schedule(3), scaling=scaling, map=map), LISTS).model
 
 
 def source_of(exported):

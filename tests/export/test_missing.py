@@ -12,7 +12,7 @@ from ranktron.export.json import PlainJson
 from ranktron.export.onnx import onnx_scores
 from ranktron.export.vespa import Vespa
 from ranktron.learners.schedule import Schedule
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 NAMES = ("bm25(title)", "attribute(age)", "fieldLength(body)")
 
@@ -28,7 +28,7 @@ def lists():
 
 def model(lists, nan, scaling="standard", kind="ranksvm"):
     given = {"n_rounds": 20} if kind == "rankboost" else {}
-    return train(kind, given, lists, Schedule(2), nan=nan, scaling=scaling).model
+    return train(TrainingPlan(kind, given, Schedule(2), nan=nan, scaling=scaling), lists).model
 
 
 @pytest.mark.parametrize("scaling", [None, "standard", "minmax"])

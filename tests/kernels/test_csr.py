@@ -206,9 +206,9 @@ def test_the_fused_sparse_pass_is_play(make):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_algorithm_learns_the_same_from_sparse_features(name):
     from ranktron.learners.schedule import Schedule
-    from ranktron.training.fit import train
+    from ranktron.training.fit import TrainingPlan, train
 
-    models = [train(name, {}, data, Schedule(2), scaling="none").model for data in (DENSE, SPARSE)]
+    models = [train(TrainingPlan(name, schedule=Schedule(2), scaling="none"), data).model for data in (DENSE, SPARSE)]
     one, two = (model.score_rounds(data) for model, data in zip(models, (DENSE, SPARSE), strict=True))
     assert two == pytest.approx(one, rel=1e-5, abs=1e-5)
     assert models[1].rank(SPARSE[0].X).tolist() == models[0].rank(DENSE[0].X).tolist()
@@ -228,20 +228,18 @@ def test_scaling_leaves_zeros_alone():
 
 
 def test_explaining_a_sparse_list():
-    from ranktron.learners.schedule import Schedule
-    from ranktron.training.fit import train
+    from ranktron.training.fit import TrainingPlan, train
 
-    model = train("listnet", {}, SPARSE, Schedule(1), scaling="none").model
+    model = train(TrainingPlan("listnet", scaling="none"), SPARSE).model
     explanation = model.explain(SPARSE[0].X)
     assert explanation.contributions.sum(axis=1) == pytest.approx(explanation.scores)
 
 
 def test_a_model_of_dense_features_gives_sparse_ones_the_same_order():
-    from ranktron.learners.schedule import Schedule
-    from ranktron.training.fit import train
+    from ranktron.training.fit import TrainingPlan, train
 
     for name in ("slam", "rankboost"):  # the one is linear, so that the shift of its scaling moves all scores alike
-        model = train(name, {}, DENSE, Schedule(1), scaling="standard").model
+        model = train(TrainingPlan(name, scaling="standard"), DENSE).model
         assert model.scaler.shift.any()
         dense, sparse = model.score_rounds(DENSE), model.score_rounds(SPARSE)
         assert dense - sparse == pytest.approx(np.full(len(dense), dense[0] - sparse[0]), abs=1e-6)

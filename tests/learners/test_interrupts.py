@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from ranktron.learners.interrupts import Interrupts
+from ranktron.learners.schedule import Interrupts
 
 
 def interrupted():
@@ -18,9 +18,9 @@ def interrupted():
 def test_the_first_interrupt_asks_and_the_second_ends():
     before = signal.getsignal(signal.SIGINT)
     with Interrupts() as interrupts:
-        assert not interrupts.asked
+        assert not interrupts.requested
         assert not interrupted()
-        assert interrupts.asked
+        assert interrupts.requested
         assert interrupted()
     assert signal.getsignal(signal.SIGINT) == before
     with pytest.raises(ZeroDivisionError), Interrupts():

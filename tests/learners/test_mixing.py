@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
+from ranktron.dask.mixed_pass import play_pieces
 from ranktron.learners import hinge_perceptron, predtron_ranker
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.mixing import mix_states
 from ranktron.learners.schedule import Schedule
-from ranktron.training.passes import Division, play_pieces
+from ranktron.training.division import Division
 
 
 def whole_numbers(queries, documents=4, features=9, seed=0):

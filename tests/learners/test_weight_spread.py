@@ -7,9 +7,8 @@ from ranktron import Model
 from ranktron.data.serialization import same
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners import online_listnet, slam_perceptron
-from ranktron.learners.schedule import Fit, Schedule
-from ranktron.learners.weight_spread import Spread, next_snapshot
-from ranktron.training.fit import play_schedule, train
+from ranktron.learners.schedule import Fit, Schedule, Spread, next_snapshot
+from ranktron.training.fit import TrainingPlan, play_schedule, train
 
 NOISY = WebSearch(features=6, documents=10).rounds(64)
 
@@ -67,26 +66,28 @@ def test_it_is_the_same_in_compiled_passes_and_round_by_round(make, monkeypatch)
 
 
 def test_going_on_equals_never_having_stopped():
-    whole = train("slam", {}, NOISY, Schedule(4, 1)).model
-    part = Model.from_bytes(train("slam", {}, NOISY, Schedule(1, 1)).model.to_bytes())
-    assert train("slam", {}, NOISY, Schedule(3, 1), start=part).model.to_bytes() == whole.to_bytes()
+    whole = train(TrainingPlan("slam", schedule=Schedule(4, 1)), NOISY).model
+    part = Model.from_bytes(train(TrainingPlan("slam", schedule=Schedule(1, 1)), NOISY).model.to_bytes())
+    assert train(TrainingPlan("slam", schedule=Schedule(3, 1)), NOISY, start=part).model.to_bytes() == whole.to_bytes()
     assert whole.record["spread"]["rounds"] == 256  # 4 × 64, and due
 
 
 def test_held_out_lists_choose_the_spread_with_the_epoch():
-    chosen = train("slam", {}, NOISY, Schedule(8, 1), valid=WebSearch(features=6, documents=10).rounds(120)[64:])
+    chosen = train(
+        TrainingPlan("slam", schedule=Schedule(8, 1)), NOISY, valid=WebSearch(features=6, documents=10).rounds(120)[64:]
+    )
     assert chosen.history.epoch < 8
-    alone = train("slam", {}, NOISY, Schedule(chosen.history.epoch, 1)).model
+    alone = train(TrainingPlan("slam", schedule=Schedule(chosen.history.epoch, 1)), NOISY).model
     assert same(chosen.model.record["spread"], alone.record["spread"])
 
 
 def test_weights_come_to_rest_where_the_data_let_them():
     easy = Separable(features=6, margin=1.0).rounds(64)
-    still, moving = (train("minimax", {}, lists, Schedule(30, 0)).model for lists in (easy, NOISY))
+    still, moving = (train(TrainingPlan("minimax", schedule=Schedule(30, 0)), lists).model for lists in (easy, NOISY))
     relative = [np.max(Spread.of(m.record).deviation) / np.abs(m.coef).max() for m in (still, moving)]
     assert relative[0] < 0.01 < relative[1]
 
 
 @pytest.mark.parametrize("name", ["ranksvm", "pairwise", "rankboost"])
 def test_solved_models_have_none(name):
-    assert "spread" not in train(name, {}, NOISY, Schedule(1)).model.record
+    assert "spread" not in train(TrainingPlan(name), NOISY).model.record

@@ -12,7 +12,7 @@ from ranktron.data.synthetic import Separable
 from ranktron.service.models import read_upload
 from ranktron.service.types import Document
 from ranktron.training.algorithms import ALGORITHMS
-from ranktron.training.fit import Schedule, train
+from ranktron.training.fit import Schedule, TrainingPlan, train
 from ranktron.training.model import Model
 
 ROUND = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
@@ -274,7 +274,7 @@ def test_a_ranker_goes_on_from_a_trained_model_with_its_scaling(talk, lists):
     rounds = as_rounds(list(lists(20)))
     talk.make()
     for name in ("ranksvm", "rankboost"):
-        model = train(name, {}, rounds, Schedule(epochs=1)).model
+        model = train(TrainingPlan(name, schedule=Schedule(epochs=1)), rounds).model
         assert posted(talk, model.to_bytes())["learns"] == "nothing"
         shown = talk.rank(rounds[0].X)
         assert [f"d{i}" for i in model.rank(rounds[0].X)] == [ranked["id"] for ranked in shown["ranking"]]
@@ -290,8 +290,8 @@ def put(talk, data, name="shop", status=200):
 @pytest.mark.parametrize("kind", ["ranksvm", "rankboost", "rankmm", "slam", "topk", "pairwise"])
 def test_a_ranker_is_made_from_a_model_file(tmp_path, serving, lists, kind):
     rounds = as_rounds(list(lists(20)))
-    model = train(kind, {}, rounds, Schedule(epochs=1)).model
-    other = train(kind, {}, as_rounds(list(lists(20, seed=1))), Schedule(epochs=1)).model.to_bytes()
+    model = train(TrainingPlan(kind, schedule=Schedule(epochs=1)), rounds).model
+    other = train(TrainingPlan(kind, schedule=Schedule(epochs=1)), as_rounds(list(lists(20, seed=1)))).model.to_bytes()
     with serving(tmp_path) as talk:
         made = put(talk, model.to_bytes())
         assert (made["algorithm"], made["features"], made["version"]) == (kind, list(model.names), 1)
@@ -310,7 +310,7 @@ def test_a_ranker_is_made_from_a_model_file(tmp_path, serving, lists, kind):
 
 
 def test_a_ranker_of_a_model_that_an_earlier_version_left_without_it_gets_it_again(tmp_path, serving, lists):
-    data = train("ranksvm", {}, as_rounds(list(lists(20))), Schedule(epochs=1)).model.to_bytes()
+    data = train(TrainingPlan("ranksvm", schedule=Schedule(epochs=1)), as_rounds(list(lists(20)))).model.to_bytes()
     talk = serving(tmp_path).__enter__()
     definition = read_upload(data, None, talk.service.config).definition
     talk.runner.run(talk.service._rankers._made("shop", definition, talk.service._writer))
@@ -324,7 +324,7 @@ def test_advice_leads_somewhere(talk, lists):
     definition = {"features": ["1", "2", "3"], "algorithm": "ranksvm"}
     refused = talk.request("PUT", "/v1/rankers/shop", json.dumps(definition).encode(), content_type="application/json")
     assert b"then PUT the model file here instead" in refused.content
-    model = train("ranksvm", {}, as_rounds(list(lists(20))), Schedule(epochs=1)).model.to_bytes()
+    model = train(TrainingPlan("ranksvm", schedule=Schedule(epochs=1)), as_rounds(list(lists(20)))).model.to_bytes()
     kind = "application/octet-stream"
     refused = talk.request("POST", "/v1/rankers/shop/model", model, content_type=kind)
     assert b"PUT /v1/rankers/shop makes one, from a definition or from a model file" in refused.content
@@ -335,7 +335,7 @@ def test_a_model_of_another_kind_is_said_to_be_one_and_can_be_undone(talk, lists
     talk.make()
     talk.play(4)
     weights = talk.weights().tolist()
-    model = train("ranksvm", {}, as_rounds(list(lists(20))), Schedule(epochs=1)).model.to_bytes()
+    model = train(TrainingPlan("ranksvm", schedule=Schedule(epochs=1)), as_rounds(list(lists(20)))).model.to_bytes()
     answer = posted(talk, model)
     assert answer["note"] == (
         "ranker 'shop' was topk and is ranksvm now: its open rounds were dropped; to go back, roll back to version 4"
@@ -347,7 +347,7 @@ def test_a_model_of_another_kind_is_said_to_be_one_and_can_be_undone(talk, lists
 
 def test_what_no_ranker_can_be_made_from(talk):
     long = Model("hinge", {}, ALGORITHMS["hinge"].learner(1, {}).state(), 1, feature_names=("x" * 300,))
-    mapped = train("hinge", {}, Separable(documents=5, features=3).rounds(9), Schedule(), map="rff:4").model
+    mapped = train(TrainingPlan("hinge", map="rff:4"), Separable(documents=5, features=3).rounds(9)).model
     wide = Model("hinge", {}, ALGORITHMS["hinge"].learner(2_000, {}).state(), 2_000)
     for data in (b"", b"x" * 100, long.to_bytes(), mapped.to_bytes(), wide.to_bytes()):
         assert put(talk, data, status=422) == "bad_model"
@@ -363,7 +363,7 @@ def test_bad_models_are_refused(talk):
     wide = Model("hinge", {}, ALGORITHMS["hinge"].learner(4, {}).state(), 4)
     named = Model("hinge", {}, ALGORITHMS["hinge"].learner(3, {}).state(), 3, feature_names=("x", "y", "z"))
     lists = Separable(documents=5, features=3).rounds(9)
-    mapped = train("hinge", {}, lists, Schedule(), map="rff:4").model.to_bytes()
+    mapped = train(TrainingPlan("hinge", map="rff:4"), lists).model.to_bytes()
     for data in (b"", b"ranktron\n", b"x" * 100, wide.to_bytes(), named.to_bytes(), named.to_bytes()[:-9], mapped):
         assert posted(talk, data, status=422) == "bad_model"
     assert talk.ask("GET", "/v1/rankers/shop")["version"] == 0

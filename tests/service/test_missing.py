@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from ranktron.data.rounds import Rounds
-from ranktron.learners.schedule import Schedule
 from ranktron.service.errors import RequestError
 from ranktron.service.features import document_matrix
 from ranktron.service.models import warm
 from ranktron.service.types import Document
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 from ranktron.training.model import Model
 from ranktron.types import Feedback
 
@@ -23,7 +22,7 @@ def served(talk, lists):
     X[::3, 1] = np.nan
     labels, sizes = np.concatenate([labels for _, labels in seen]), [len(each) for each, _ in seen]
     rounds = Rounds.from_arrays(X, labels, group=sizes, feature_names=NAMES, missing=True)
-    model = train("hinge", {}, rounds, Schedule(1), nan="indicator", scaling="standard").model
+    model = train(TrainingPlan("hinge", nan="indicator", scaling="standard"), rounds).model
     warm(model, 2)
     talk.make(algorithm="hinge")
     talk.ask("POST", "/v1/rankers/shop/model", content=model.to_bytes(), content_type="application/octet-stream")

@@ -13,13 +13,12 @@ import pytest
 from ranktron.data.rounds import Rounds
 from ranktron.data.serialization import same
 from ranktron.data.synthetic import WebSearch
-from ranktron.learners.schedule import Schedule
 from ranktron.service import model_versions
 from ranktron.service.config import Config
 from ranktron.service.models import read_upload
 from ranktron.service.sqlite_journal import SQLiteJournal
 from ranktron.training.algorithms import ALGORITHMS
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 from ranktron.training.model import Model
 
 BYTES = "application/octet-stream"
@@ -85,11 +84,11 @@ def files():
         X, lists.labels, group=np.diff(lists.offsets), feature_names=("price", "age", "size"), missing=True
     )
     models = [
-        train("topk", {}, lists, Schedule(1), scaling="standard").model,
-        train("hinge", {}, lists, Schedule(1), map="bins:4").model,
-        train("hinge", {}, gaps, Schedule(1), nan="indicator").model,
-        train("committee", {}, lists, Schedule(1)).model,
-        train("kernel", {"budget": 9}, lists, Schedule(1)).model,
+        train(TrainingPlan("topk", scaling="standard"), lists).model,
+        train(TrainingPlan("hinge", map="bins:4"), lists).model,
+        train(TrainingPlan("hinge", nan="indicator"), gaps).model,
+        train(TrainingPlan("committee"), lists).model,
+        train(TrainingPlan("kernel", {"budget": 9}), lists).model,
     ]
     return [model.to_bytes() for model in models]
 

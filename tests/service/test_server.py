@@ -20,7 +20,7 @@ from ranktron.data.synthetic import Separable
 from ranktron.service.listening import open_socket
 from ranktron.service.ranker_rows import read_rankers
 from ranktron.service.tokens import new_token
-from ranktron.training.fit import Schedule, train
+from ranktron.training.fit import Schedule, TrainingPlan, train
 from ranktron.training.model import Model
 
 
@@ -211,8 +211,8 @@ def test_it_runs_from_one_command_and_ends_in_order(tmp_path, Program):
 
 def test_a_model_file_is_served(tmp_path, Program):
     lists = Separable(documents=5, features=3).rounds(9)
-    train("ranksvm", {}, lists, Schedule()).model.save(tmp_path / "shop.model")
-    train("hinge", {}, lists, Schedule()).model.save(tmp_path / "learning.model")
+    train(TrainingPlan("ranksvm"), lists).model.save(tmp_path / "shop.model")
+    train(TrainingPlan("hinge"), lists).model.save(tmp_path / "learning.model")
     models = [text for name in ("shop", "learning") for text in ("--model", str(tmp_path / f"{name}.model"))]
     for attempt in range(2):
         with Program(tmp_path / "state", *models) as program, Client(program.url) as client:
@@ -220,7 +220,7 @@ def test_a_model_file_is_served(tmp_path, Program):
             assert client.rank("shop", {"a": [1.0, 2.0, 3.0]})["version"] == 1
             documents, labels = {"a": [1.0, 2.0, 3.0], "b": [0.0, 0.0, 0.0]}, {"a": 0, "b": 1}
             assert client.full("learning", documents, labels)["version"] == attempt + 2
-    other = Model("hinge", {}, train("hinge", {}, lists, Schedule(seed=1)).model.state, 3)
+    other = Model("hinge", {}, train(TrainingPlan("hinge", schedule=Schedule(seed=1)), lists).model.state, 3)
     other.save(tmp_path / "shop.model")
     (tmp_path / "a b.model").write_bytes(other.to_bytes())
     (tmp_path / "text.model").write_text("nonsense")

@@ -20,7 +20,7 @@ from ranktron.training.cross_validation import (
     read_folds,
     split_folds,
 )
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 LISTS = WebSearch(features=5, documents=9).rounds(45)
 PARTS = [LISTS[:15], LISTS[15:30], LISTS[30:]]
@@ -76,13 +76,21 @@ def test_a_grid_is_all_combinations():
 
 def test_validation_chooses_the_grid_point_and_the_pass():
     grid = {"eta": [1e-3, 1.0], "margin": [0.5, 5.0]}
-    report = cross_validate("hinge", FOLDS, {"average": True}, grid=grid, epochs=4, seeds=2, metrics=METRICS)
+    report = cross_validate(
+        TrainingPlan("hinge", {"average": True}, Schedule(4), scaling="auto"),
+        FOLDS,
+        grid=grid,
+        seeds=2,
+        metrics=METRICS,
+    )
     assert [(t.fold, t.seed) for t in report.trials] == [(f.name, s) for f in FOLDS for s in (0, 1)]
     for trial, fold in zip(report.trials[::2], FOLDS, strict=True):
         best = None
         for point in grid_points(grid):
             trained = train(
-                "hinge", {"average": True, **point}, fold.train, Schedule(4, 0), scaling="auto", valid=fold.valid
+                TrainingPlan("hinge", {"average": True, **point}, Schedule(4, 0), scaling="auto"),
+                fold.train,
+                valid=fold.valid,
             )
             value = max(means["ndcg@10"] for means in trained.history.valid)
             if best is None or value > best[0]:
@@ -96,7 +104,10 @@ def test_the_test_part_has_no_say():
     rng = np.random.default_rng(0)
     scrambled = [fold._replace(test=replace(fold.test, labels=rng.permutation(fold.test.labels))) for fold in FOLDS]
     one, two = (
-        cross_validate("committee", folds, grid={"size": [1, 5, 20]}, epochs=5, seeds=2) for folds in (FOLDS, scrambled)
+        cross_validate(
+            TrainingPlan("committee", schedule=Schedule(5), scaling="auto"), folds, grid={"size": [1, 5, 20]}, seeds=2
+        )
+        for folds in (FOLDS, scrambled)
     )
     assert [(t.parameters, t.epoch, t.valid) for t in one.trials] == [
         (t.parameters, t.epoch, t.valid) for t in two.trials
@@ -105,12 +116,16 @@ def test_the_test_part_has_no_say():
 
 
 def test_a_metric_to_be_minimised_chooses_the_lowest():
-    report = cross_validate("ranksvm", FOLDS[:1], grid={"C": [1e-6, 1.0]}, select="inversions")
+    report = cross_validate(
+        TrainingPlan("ranksvm", schedule=Schedule(10), select="inversions", scaling="auto"),
+        FOLDS[:1],
+        grid={"C": [1e-6, 1.0]},
+    )
     fold = FOLDS[0]
     values = [
         train(
-            "ranksvm", {"C": C}, fold.train, Schedule(), scaling="auto", valid=fold.valid, select=metric("inversions")
-        ).history.kept["inversions"]
+            TrainingPlan("ranksvm", {"C": C}, scaling="auto", select=metric("inversions")), fold.train, valid=fold.valid
+        ).history.best_values["inversions"]
         for C in (1e-6, 1.0)
     ]
     assert report.trials[0].valid == min(values)
@@ -118,11 +133,16 @@ def test_a_metric_to_be_minimised_chooses_the_lowest():
 
 def test_means_are_over_folds_and_seeds_and_the_spread_over_seeds():
     uneven = [FOLDS[0], FOLDS[1]._replace(test=FOLDS[1].test[:4])]
-    report = cross_validate("committee", uneven, {"size": 3}, epochs=2, seeds=3, metrics=METRICS)
+    report = cross_validate(
+        TrainingPlan("committee", {"size": 3}, Schedule(2), scaling="auto"), uneven, seeds=3, metrics=METRICS
+    )
     values = np.array([[t.test.means["ndcg@10"] for t in report.of_fold(fold)] for fold in ("Fold1", "Fold2")])
     assert report.mean["ndcg@10"] == pytest.approx(values.mean())
     assert report.std["ndcg@10"] == pytest.approx(values.mean(axis=0).std(ddof=1))
-    assert cross_validate("ranksvm", uneven).std == {"ndcg@10": 0.0, "map": 0.0}
+    assert cross_validate(TrainingPlan("ranksvm", schedule=Schedule(10), scaling="auto"), uneven).std == {
+        "ndcg@10": 0.0,
+        "map": 0.0,
+    }
     joined = report.evaluation
     assert len(joined.qids) == 19
     assert joined.per_query["ndcg@10"][15:] == pytest.approx(
@@ -131,8 +151,10 @@ def test_means_are_over_folds_and_seeds_and_the_spread_over_seeds():
 
 
 def test_results_per_query_go_into_a_paired_test():
-    good = cross_validate("ranksvm", FOLDS, {"C": 10.0}, metrics=METRICS)
-    poor = cross_validate("ranksvm", FOLDS, {"C": 1e-12}, scaling="minmax-query", metrics=METRICS)
+    good = cross_validate(TrainingPlan("ranksvm", {"C": 10.0}, Schedule(10), scaling="auto"), FOLDS, metrics=METRICS)
+    poor = cross_validate(
+        TrainingPlan("ranksvm", {"C": 1e-12}, Schedule(10), scaling="minmax-query"), FOLDS, metrics=METRICS
+    )
     table = compare({"good": good.evaluation, "poor": poor.evaluation})
     assert table.means["good"]["ndcg@10"] == pytest.approx(good.evaluation.means["ndcg@10"])
     assert 0.0 <= t_test(good.evaluation, poor.evaluation, "map:letor") <= 1.0
@@ -141,14 +163,18 @@ def test_results_per_query_go_into_a_paired_test():
 def test_seeds_may_be_named_and_trainings_are_counted():
     calls = []
     report = cross_validate(
-        "committee", FOLDS[:2], grid={"size": [2, 3]}, epochs=1, seeds=[7, 9], watch=lambda: calls.append(1)
+        TrainingPlan("committee", scaling="auto"),
+        FOLDS[:2],
+        grid={"size": [2, 3]},
+        seeds=[7, 9],
+        watch=lambda: calls.append(1),
     )
     assert [t.seed for t in report.of_fold("Fold1")] == [7, 9]
     assert len(calls) == 8
 
 
 def test_one_walk_for_many_outputs_gives_what_cross_validation_gives():
-    report = cross_validate("committee", FOLDS, {"size": 7}, epochs=6, scaling=None)
+    report = cross_validate(TrainingPlan("committee", {"size": 7}, Schedule(6)), FOLDS)
     for fold, trial in zip(FOLDS, report.trials, strict=True):
         output = train_outputs(fold.train, {"c": Committee(7)}, Schedule(6, 0), valid=fold.valid)["c"]
         scores = output.learner.ensemble.of_rounds(fold.test)
@@ -158,12 +184,12 @@ def test_one_walk_for_many_outputs_gives_what_cross_validation_gives():
 def test_what_cannot_be_cross_validated_is_an_error():
     empty = Rounds.from_arrays(np.ones((2, 5)), [0, 0])
     with pytest.raises(DataError, match="Fold1: no query of the validation set has documents with different labels"):
-        cross_validate("ranksvm", [FOLDS[0]._replace(valid=empty)])
+        cross_validate(TrainingPlan("ranksvm", schedule=Schedule(10), scaling="auto"), [FOLDS[0]._replace(valid=empty)])
     for arguments in ({"folds": []}, {"metrics": []}, {"grid": {"C": []}}, {"seeds": 0}):
         with pytest.raises(DataError, match="at least one"):
-            cross_validate("ranksvm", **{"folds": FOLDS, **arguments})
+            cross_validate(TrainingPlan("ranksvm"), **{"folds": FOLDS, **arguments})
     with pytest.raises(DataError, match="no parameter 'speed'"):
-        cross_validate("ranksvm", FOLDS, {"speed": 3})
+        cross_validate(TrainingPlan("ranksvm", {"speed": 3}, Schedule(10), scaling="auto"), FOLDS)
 
 
 def test_ctrl_c_ends_it(monkeypatch):
@@ -176,7 +202,7 @@ def test_ctrl_c_ends_it(monkeypatch):
 
     monkeypatch.setattr(cross_validation, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        cross_validate("ranksvm", FOLDS)
+        cross_validate(TrainingPlan("ranksvm", schedule=Schedule(10), scaling="auto"), FOLDS)
 
 
 def test_the_command_prints_folds_mean_and_spread(run, letor):
@@ -185,10 +211,9 @@ def test_the_command_prints_folds_mean_and_spread(run, letor):
     code, out, err = run(*command, *options, "--json")
     assert (code, err) == (0, "")
     content = json.loads(out)
-    report = cross_validate(
-        "committee", list(read_folds(letor)), {"size": 3},
-        grid={"combine": ["average", "borda"]}, epochs=3, seeds=2, scaling="none", metrics=METRICS,
-    )  # fmt: skip
+    plan = TrainingPlan("committee", {"size": 3}, Schedule(3), scaling="none")
+    grid = {"combine": ["average", "borda"]}
+    report = cross_validate(plan, list(read_folds(letor)), grid=grid, seeds=2, metrics=METRICS)
     assert content["mean"] == report.mean
     assert content["std"] == report.std
     assert [fold["fold"] for fold in content["folds"]] == ["Fold1", "Fold2", "Fold3"]
@@ -283,7 +308,7 @@ def test_the_command_divides_a_file_and_shows_a_spread_of_several_seeds_only(tmp
     common = ("cv", "lists.txt", "--algo", "hinge", "--epochs", "2", "--scale", "none", "--metrics", "ndcg@10")
     code, out, _ = run(*common, "--folds", "3", "--split-seed", "2", "--json")
     assert code == 0
-    wanted = cross_validate("hinge", split_folds(LISTS, 3, 2), epochs=2, scaling=None, metrics=["ndcg@10"])
+    wanted = cross_validate(TrainingPlan("hinge", schedule=Schedule(2)), split_folds(LISTS, 3, 2), metrics=["ndcg@10"])
     assert json.loads(out)["mean"] == pytest.approx(wanted.mean)
     assert "±" not in run(*common)[1]
     assert "±" in run(*common, "--seeds", "2")[1]

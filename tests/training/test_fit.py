@@ -11,7 +11,8 @@ from ranktron.learners import feedback, hinge_perceptron
 from ranktron.learners.checks import same
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import Fit, Schedule
-from ranktron.training.fit import play_schedule, train
+from ranktron.training.fit import TrainingPlan, play_schedule, train
+from tests.plans import plan_of
 
 LISTS = WebSearch(features=8, documents=10).rounds(40)
 HELD_OUT = WebSearch(features=8, documents=10).rounds(80)[40:]
@@ -19,8 +20,8 @@ NDCG = metric("ndcg@10")
 
 
 def trained(epochs, start=None, **options):
-    schedule = Schedule(epochs, seed=3)
-    return train("hinge", {"eta": 0.5}, LISTS, schedule, scaling="standard", start=start, **options)
+    plan = plan_of(options, "hinge", {"eta": 0.5}, Schedule(epochs, seed=3), scaling="standard")
+    return train(plan, LISTS, start=start, **options)
 
 
 def test_going_on_equals_never_having_stopped():
@@ -55,7 +56,8 @@ def test_the_features_of_rounds_that_nobody_uses_afterwards_are_overwritten_and_
         return replace(rounds, X=rounds.X.copy())
 
     def learnt(rounds, valid, **more):
-        return train("hinge", {}, rounds, Schedule(2), valid=valid, scaling=scaling, **options, **more)
+        plan = TrainingPlan("hinge", schedule=Schedule(2), scaling=scaling, **options)
+        return train(plan, rounds, valid=valid, **more)
 
     kept, used = (copy(LISTS), copy(HELD_OUT)), (copy(LISTS), copy(HELD_OUT))
     assert learnt(*kept).model.to_bytes() == learnt(*used, consume=True).model.to_bytes()
@@ -66,7 +68,7 @@ def test_the_features_of_rounds_that_nobody_uses_afterwards_are_overwritten_and_
 
 def test_a_pass_over_other_data_starts_at_its_beginning():
     model = trained(1).model
-    other = train("hinge", {}, LISTS[:7], Schedule(1), start=model)
+    other = train(TrainingPlan("hinge"), LISTS[:7], start=model)
     assert other.history.rounds == 7
 
 
@@ -99,7 +101,9 @@ def test_the_history_counts_and_averages():
 
 
 def test_order_depends_on_the_seed_only():
-    one, two, other = (train("hinge", {}, LISTS, Schedule(2, seed)).model.to_bytes() for seed in (1, 1, 2))
+    one, two, other = (
+        train(TrainingPlan("hinge", schedule=Schedule(2, seed)), LISTS).model.to_bytes() for seed in (1, 1, 2)
+    )
     assert one == two != other
     with pytest.raises(DataError, match="epochs"):
         Schedule(0)
@@ -109,8 +113,9 @@ def test_going_on_with_simulated_users_equals_never_having_stopped():
     """A user's choices are a function of (seed, round number): a second half meets the users of the whole."""
 
     def users(epochs, start=None):
-        given = "pdgd", {"eta": 0.5}, LISTS, Schedule(epochs, seed=3)
-        return train(*given, scaling="standard", start=start, feedback="navigational").model
+        schedule = Schedule(epochs, seed=3)
+        plan = TrainingPlan("pdgd", {"eta": 0.5}, schedule, scaling="standard", feedback="navigational")
+        return train(plan, LISTS, start=start).model
 
     whole = users(4)
     halves = users(1, Model.from_bytes(users(3).to_bytes()))
@@ -121,7 +126,9 @@ def test_going_on_with_simulated_users_equals_never_having_stopped():
 
 @pytest.mark.parametrize("name", ["hinge", "listnet", "topk", "kernel", "predtron", "pdgd"])
 def test_any_learner_that_plays_may_be_given_a_user(name):
-    by_name = train(name, {}, LISTS, Schedule(1, seed=5, shuffle=False), feedback="informational").model
+    by_name = train(
+        TrainingPlan(name, schedule=Schedule(1, seed=5, shuffle=False), feedback="informational"), LISTS
+    ).model
     learner = by_name.blank_learner()
     user = feedback.cascade("informational", int(LISTS.labels.max()) + 1, seed=5, k=learner.labels_received or 10)
     for _ in play(learner, LISTS, user):
@@ -132,4 +139,4 @@ def test_any_learner_that_plays_may_be_given_a_user(name):
 @pytest.mark.parametrize("name", ["ranksvm", "committee"])
 def test_whoever_learns_from_all_labels_at_once_has_no_user(name):
     with pytest.raises(DataError, match=f"{name} learns from all labels at once"):
-        train(name, {}, LISTS, Schedule(1), feedback="informational")
+        train(TrainingPlan(name, feedback="informational"), LISTS)

@@ -41,15 +41,15 @@ def test_no_number_of_a_model_file_ends_the_process():
 def models():
     from ranktron.data.synthetic import WebSearch
     from ranktron.learners.schedule import Schedule
-    from ranktron.training.fit import train
+    from ranktron.training.fit import TrainingPlan, train
 
     lists = WebSearch(features=3, documents=6).rounds(12)
     for name, parameters in KINDS:
-        yield f"{name} {parameters}", train(name, parameters, lists, Schedule(2)).model
+        yield f"{name} {parameters}", train(TrainingPlan(name, parameters, Schedule(2)), lists).model
     for map in MAPS:
-        yield f"hinge, {map}", train("hinge", {}, lists, Schedule(1), map=map).model
+        yield f"hinge, {map}", train(TrainingPlan("hinge", map=map), lists).model
     for scaling in SCALINGS:
-        yield f"hinge, {scaling}", train("hinge", {}, lists, Schedule(1), scaling=scaling).model
+        yield f"hinge, {scaling}", train(TrainingPlan("hinge", scaling=scaling), lists).model
 
 
 def places(tree, path=()):

@@ -16,8 +16,7 @@ from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners import feedback, hinge_perceptron
 from ranktron.learners.checks import same
-from ranktron.learners.schedule import Schedule
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 LISTS = Separable(documents=6, features=4).rounds(30)
 
@@ -162,14 +161,14 @@ def test_features_are_found_by_their_names(sparse):
     names = ("price", "age", "clicks")
     lists = WebSearch(features=3, documents=6).rounds(20)
     lists = replace(lists, feature_names=names, X=Sparse.from_matrix(lists.X) if sparse else lists.X)
-    model = train("hinge", {}, lists, Schedule(1)).model
+    model = train(TrainingPlan("hinge"), lists).model
     mixed = lists.ordered_by(("clicks", "price", "age"))
     assert mixed.feature_names == ("clicks", "price", "age")
     written, wanted = (each.X.dense() if sparse else each.X for each in (mixed, lists))
     assert (written == wanted[:, [2, 0, 1]]).all()
     assert (model.score_rounds(mixed) == model.score_rounds(lists)).all()
-    assert same(train("hinge", {}, mixed, Schedule(1), start=model).model.state,
-                train("hinge", {}, lists, Schedule(1), start=model).model.state)  # fmt: skip
+    assert same(train(TrainingPlan("hinge"), mixed, start=model).model.state,
+                train(TrainingPlan("hinge"), lists, start=model).model.state)  # fmt: skip
     assert Rounds.concat([lists[:10], mixed[10:]]).ordered_by(names).labels.tolist() == lists.labels.tolist()
     for wrong in (("price", "age", "klicks"), ("price", "age", "age")):
         with pytest.raises(DataError, match="clicks missing"):

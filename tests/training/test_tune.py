@@ -12,9 +12,8 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.schedule import Schedule
 from ranktron.training import tune as tuning
 from ranktron.training.algorithms import ALGORITHMS
-from ranktron.training.fit import train
-from ranktron.training.tune import tune_rounds
-from ranktron.training.tune_families import ONLINE, families
+from ranktron.training.fit import TrainingPlan, train
+from ranktron.training.tune import ONLINE, families, tune_rounds
 
 LISTS = Separable(documents=8, features=4).rounds(30)
 
@@ -57,7 +56,9 @@ def test_the_best_of_the_table_is_trained_on_everything():
     assert best["mean"] == max(row["mean"] for row in most)
     assert all(row["low"] <= row["mean"] <= row["high"] for row in found.table)
     schedule = Schedule(best["epochs"], 0)
-    again = train(best["learner"], best["parameters"], lists, schedule, scaling=best["scale"], map=best["map"])
+    again = train(
+        TrainingPlan(best["learner"], best["parameters"], schedule, scaling=best["scale"], map=best["map"]), lists
+    )
     assert found.model.to_bytes() == again.model.to_bytes()
 
 
@@ -85,7 +86,7 @@ def test_families_are_halved_once_enough_queries_have_been_seen():
 
 
 def test_of_many_queries_a_sample_is_looked_at_first(monkeypatch):
-    monkeypatch.setattr(tuning, "MOST_IN_SAMPLE", 15)
+    monkeypatch.setattr(tuning, "SAMPLE", 15)
     found = tune_rounds(noisy(60), learners=["hinge", "ranksvm", "rankboost"], minutes=60.0)
     by_folds = {row["folds"]: row for row in found.table}
     assert set(by_folds) == {0, 4}
@@ -93,7 +94,7 @@ def test_of_many_queries_a_sample_is_looked_at_first(monkeypatch):
 
 
 def test_the_sample_decides_where_there_is_no_time_for_a_fold(monkeypatch):
-    monkeypatch.setattr(tuning, "MOST_IN_SAMPLE", 15)
+    monkeypatch.setattr(tuning, "SAMPLE", 15)
     lists, told = noisy(60), []
     tried = families(lists, ["hinge", "ranksvm", "rankboost"])
 

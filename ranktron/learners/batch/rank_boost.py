@@ -258,10 +258,10 @@ def boost(fit: Fit, n_rounds: int, boosting: ThresholdSum) -> State:
     history.first_epoch = history.epoch = len(boosting.alphas)
     last = history.epoch + n_rounds
     with fit.running():
-        while history.epoch < last and not fit.ended and boosting.step():
+        while history.epoch < last and not fit.finished and boosting.step():
             history.epoch, history.rounds = history.epoch + 1, history.rounds + fit.queries
             add_to_scores(boosting.features[-1], boosting.thresholds[-1], boosting.alphas[-1])
-            fit.judge(lambda _valid: scores, lambda: history.epoch)
+            fit.evaluate(lambda _valid: scores, lambda: history.epoch)
     history.remarks["queries of one grade"] = boosting.idle
     return stump_state(boosting, fit.best() or history.epoch)
 

@@ -253,8 +253,8 @@ def run_passes(fit: Fit, parameters: Mapping[str, Any], run: SolverRun) -> State
     with fit.running():
         for each in run.passes(schedule, parameters["max_iter"] if exact else schedule.epochs, done.epoch):
             done.epoch, done.rounds = each.number, done.rounds + fit.queries
-            fit.judge(lambda valid: linear_scores(valid.X, run.w), run.w.copy)
-            if fit.ended:
+            fit.evaluate(lambda valid: linear_scores(valid.X, run.w), run.w.copy)
+            if fit.finished:
                 break
     patient = fit.validation is not None and fit.validation.patience is not None
     if exact and not run.converged:

@@ -301,7 +301,7 @@ def fit_rank_svm(fit: Fit, parameters: Mapping[str, Any]) -> State:
             rounds,
             **parameters,
             start=before,
-            stop=lambda: fit.stopping,
+            stop=lambda: fit.interrupted,
             weights=fit.weights,
             document_weights=fit.document_weights,
         )
@@ -310,5 +310,5 @@ def fit_rank_svm(fit: Fit, parameters: Mapping[str, Any]) -> State:
     history.epoch, history.rounds = history.epoch + 1, len(rounds)
     history.remarks["queries of one grade"] = int(np.count_nonzero(Objective(rounds).weights == 0.0))
     state = {"coef": found.w, "constant": 0.0}
-    fit.judge(lambda valid: linear_scores(valid.X, found.w), lambda: state)
+    fit.evaluate(lambda valid: linear_scores(valid.X, found.w), lambda: state)
     return state

@@ -185,9 +185,9 @@ def _play_listnet(fit: Fit) -> Floats:
     """The weights of ListNet with its recommended steps, after the passes of the schedule."""
     listnet = online_listnet(fit.rounds.n_features, **ALGORITHMS["listnet"].preset("recommended"))
     for epoch in range(fit.schedule.epochs):
-        if fit.stopping:
+        if fit.interrupted:
             break
-        play_pass(listnet, fit.rounds, fit.plays(epoch), ())
+        play_pass(listnet, fit.rounds, fit.epoch_order(epoch), ())
         fit.advance(fit.length(epoch))
     return listnet.coef
 
@@ -201,9 +201,9 @@ def fit_smooth_rank(fit: Fit, parameters: Mapping[str, Any]) -> State:
         start = np.array(fit.start["coef"]) if fit.start else _play_listnet(fit)
         start /= spread_within(rounds, linear_scores(rounds.X, start)) or 1.0
         objective = SmoothNDCG(rounds, k, fit.weights)
-        w = maximise(objective, start, parameters["C"], parameters["max_iter"], lambda: fit.stopping)
+        w = maximise(objective, start, parameters["C"], parameters["max_iter"], lambda: fit.interrupted)
     history.epoch, history.rounds = history.epoch + 1, len(rounds)
     history.remarks["queries of one grade"] = int(np.count_nonzero(objective.weights == 0.0))
     state = {"coef": w, "constant": 0.0}
-    fit.judge(lambda valid: linear_scores(valid.X, w), lambda: state)
+    fit.evaluate(lambda valid: linear_scores(valid.X, w), lambda: state)
     return state

@@ -52,7 +52,7 @@ class PairPasses(Protocol):
         size: int,
         floor: int,
         history: History,
-        stopping: Callable[[], bool] = lambda: False,
+        interrupted: Callable[[], bool] = lambda: False,
     ) -> HypothesisHistory:
         """Plays the rest of the pass, or as much of it as comes before Ctrl-C."""
 
@@ -102,7 +102,7 @@ class Passes:
         size: int,
         floor: int,
         history: History,
-        stopping: Callable[[], bool] = lambda: False,
+        interrupted: Callable[[], bool] = lambda: False,
     ) -> HypothesisHistory:
         """Plays the rest of the pass, or as much of it as comes before Ctrl-C."""
         upper, lower, order = self._order(history.epoch)
@@ -113,7 +113,7 @@ class Passes:
                 as_arrays(self.rounds.X), upper, lower, part, self._steps, self.misranked, self.limit, floor, hypotheses
             )
             history.position = start + len(part)
-            if stopping():
+            if interrupted():
                 break
         if history.position == len(order):
             history.epoch, history.position = history.epoch + 1, 0
@@ -149,19 +149,19 @@ class TrainedOutput:
         self.learner.rounds += rounds
         self.epoch = epoch
 
-    def judge(self) -> None:
+    def evaluate(self) -> None:
         """Evaluates the learner on the validation set."""
         if self.validation is not None:
             scores = self.learner.ensemble.of_rounds(self.validation.rounds)
-            self.valid.append(self.validation.judge(self.epoch, scores, self.learner.state))
+            self.valid.append(self.validation.evaluate(self.epoch, scores, self.learner.state))
 
     def conclude(self) -> None:
         """Resets the learner to its best pass, with a copy of the history."""
-        if self.validation is None or self.validation.kept is None:
+        if self.validation is None or self.validation.best_state is None:
             self.learner.follow(self.learner.hypotheses.copy())
         else:
             self.epoch = self.validation.epoch
-            self.learner.restore(self.validation.kept)
+            self.learner.restore(self.validation.best_state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,15 +196,15 @@ def train_together(
     last = history.epoch + fit.schedule.epochs + (history.position > 0)
     hypotheses = outputs[0].learner.hypotheses
     with fit.running():
-        while history.epoch < last and not fit.ended:
-            hypotheses = passes.go(hypotheses, size, floor, history, lambda: fit.stopping)
+        while history.epoch < last and not fit.finished:
+            hypotheses = passes.go(hypotheses, size, floor, history, lambda: fit.interrupted)
             ended = history.position == 0
             if ended and measured is not None:
                 measured.measure(hypotheses)
             for output in outputs:
                 output.reach(hypotheses, history.epoch, passes.queries if ended else 0)
                 if ended:
-                    output.judge()
+                    output.evaluate()
             fit.advance(passes.queries if ended else 0)
     history.remarks[ONE_GRADE] = passes.idle
     if passes.alpha_bound < 1.0:
@@ -272,7 +272,7 @@ def solve_pairs(learner: Pairwise, fit: Fit, parameters: Mapping[str, Any], pass
         weigh = metric(parameters["metric"]) if "metric" in parameters else fit.validation.select
         weights = MemberWeights(fit.validation.rounds, weigh)
     if passes is None:
-        passes = Passes(fit.repeated(), fit.schedule, parameters["alpha_bound"], parameters["pairs_per_query"])
+        passes = Passes(fit.expand_weights(), fit.schedule, parameters["alpha_bound"], parameters["pairs_per_query"])
     train_together(passes, [output], fit, weights)
     fit.history.epoch, fit.history.valid = output.epoch, output.valid
     return learner.state()

@@ -11,9 +11,9 @@ from ranktron.data.rounds import Rounds
 from ranktron.learners.pairwise.outputs import Committee, Output
 from ranktron.learners.pairwise.passes import TrainedOutput, train_outputs
 from ranktron.learners.schedule import Schedule
-from ranktron.metrics import evaluate, metric
+from ranktron.metrics import evaluate
 from ranktron.papers.harness.pairwise_cells import ALPHA_BOUND, METRICS, SELECT, scale_fold
-from ranktron.training import train
+from ranktron.training import TrainingPlan, train
 from ranktron.training.cross_validation import Fold
 from ranktron.types import Floats, State
 
@@ -23,10 +23,8 @@ FEATURES = ("plain", "its features", "its thresholds", "both")
 
 def boosted_thresholds(data: Fold, n_rounds: int) -> State:
     """The thresholds of a RankBoost whose number of rounds the validation part chose."""
-    fitted = train(
-        "rankboost", {"n_rounds": n_rounds}, data.train, Schedule(1), valid=data.valid, select=metric(SELECT)
-    )
-    return fitted.model.state
+    plan = TrainingPlan("rankboost", {"n_rounds": n_rounds}, select=SELECT)
+    return train(plan, data.train, valid=data.valid).model.state
 
 
 def above_thresholds(X: Floats, features: Sequence[int], thresholds: Sequence[float]) -> Floats:

@@ -15,11 +15,13 @@ import numpy as np
 
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
+from ranktron.learners.schedule import Schedule
 from ranktron.metrics import Evaluation, evaluate
 from ranktron.papers.datasets.simulations import simulated_fold
 from ranktron.papers.harness.data import cached_folds
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.cross_validation import Fold, cross_validate
+from ranktron.training.fit import TrainingPlan
 
 METRICS = ("NDCG@10", "MAP")
 SELECT = METRICS[0]
@@ -162,10 +164,8 @@ def measure_system(system: str, seed: int, **source: Any) -> Any:
     if one.algorithm == "committee":
         given["metric"] = spelled[SELECT]
     began = process_time()
-    report = cross_validate(
-        one.algorithm, [data], given, grid=one.grid, epochs=one.epochs, seeds=[seed], scaling=None,
-        select=spelled[SELECT], metrics=list(spelled.values()),
-    )  # fmt: skip
+    plan = TrainingPlan(one.algorithm, given, Schedule(one.epochs), select=spelled[SELECT])
+    report = cross_validate(plan, [data], grid=one.grid, seeds=[seed], metrics=list(spelled.values()))
     points = prod(len(values) for values in one.grid.values())
     seconds = (process_time() - began) / points
     (trial,) = report.trials

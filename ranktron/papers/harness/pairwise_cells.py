@@ -20,6 +20,7 @@ from ranktron.metrics import Evaluation, evaluate, metric
 from ranktron.papers.harness.data import cached_folds
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.cross_validation import Fold, cross_validate
+from ranktron.training.fit import TrainingPlan
 from ranktron.types import Integers
 
 METRICS = ("map:letor", "ndcg@1:letor", "ndcg@5:letor", "ndcg@10:letor")
@@ -72,8 +73,8 @@ def baselines(fold: int, folder: str, seed: int) -> Any:
     grid = {"C": [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}
     solved = ALGORITHMS["ranksvm"].preset("paper")
     boosted = {**ALGORITHMS["rankboost"].preset("paper"), "n_rounds": 500}
-    svm = cross_validate("ranksvm", one, solved, grid=grid, scaling=None, select=SELECT, metrics=METRICS)
-    boost = cross_validate("rankboost", one, boosted, scaling=None, select=SELECT, metrics=METRICS)
+    svm = cross_validate(TrainingPlan("ranksvm", solved, Schedule(10), select=SELECT), one, grid=grid, metrics=METRICS)
+    boost = cross_validate(TrainingPlan("rankboost", boosted, Schedule(10), select=SELECT), one, metrics=METRICS)
     return {"RankSVM": _per_list(svm.evaluation), "RankBoost": _per_list(boost.evaluation)}
 
 

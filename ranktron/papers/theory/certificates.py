@@ -29,9 +29,8 @@ from ranktron.learners.steps import Constant
 from ranktron.metrics import Metric
 from ranktron.papers.theory import bounds
 from ranktron.surrogates import SLAM, WorstPair
-from ranktron.training.mixing import recorded_division, starts_from_mean
+from ranktron.training.division import Division, recorded_division, starts_from_mean
 from ranktron.training.model import Model
-from ranktron.training.passes import Division
 from ranktron.types import Floats, Integers
 
 Frozen = Callable[[Floats], tuple[float, Floats]]
@@ -100,10 +99,9 @@ class Certificate:
     Examples
     --------
     >>> import ranktron
-    >>> from ranktron.learners.schedule import Schedule
-    >>> from ranktron.training.fit import train
+    >>> from ranktron.training.fit import TrainingPlan, train
     >>> lists = ranktron.synthetic.Separable().rounds(50)
-    >>> certificate = certify(train("minimax", {}, lists, Schedule(epochs=1)).model, lists)
+    >>> certificate = certify(train(TrainingPlan("minimax"), lists).model, lists)
     >>> all(line.holds is not False for line in certificate.lines)
     True
     """
@@ -202,9 +200,9 @@ def certify(model: Model, rounds: Rounds, comparator: Floats | None = None) -> C
     Examples
     --------
     >>> from ranktron.data.synthetic import Separable
-    >>> from ranktron.training.fit import train
+    >>> from ranktron.training.fit import TrainingPlan, train
     >>> lists = Separable(documents=5, features=4).rounds(50)
-    >>> certificate = certify(train("minimax", {}, lists, Schedule(2)).model, lists)
+    >>> certificate = certify(train(TrainingPlan("minimax", schedule=Schedule(2)), lists).model, lists)
     >>> all(line.holds is not False for line in certificate.lines)
     True
     """

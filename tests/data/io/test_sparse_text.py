@@ -64,8 +64,7 @@ def test_text_store_and_streams_give_the_numbers_back(tmp_path_factory, seed, d,
 
 @pytest.mark.filterwarnings("ignore:nothing can be learnt")
 def test_a_store_of_sparse_rows_is_mapped_and_learnt_from(tmp_path):
-    from ranktron.learners.schedule import Schedule
-    from ranktron.training.fit import train
+    from ranktron.training.fit import TrainingPlan, train
 
     _, rounds = random_rounds(np.random.default_rng(0), 50)
     io.write(rounds[1:], tmp_path / "part.rounds")  # a slice writes its own entries alone
@@ -77,7 +76,7 @@ def test_a_store_of_sparse_rows_is_mapped_and_learnt_from(tmp_path):
         assert not array.flags.owndata
         assert array.ctypes.data % 64 == 0
     for name in ("slam", "topk", "pairwise", "ranksvm", "rankmm", "rankboost"):
-        models = [train(name, {}, lists, Schedule(1), scaling="none").model for lists in (rounds, opened)]
+        models = [train(TrainingPlan(name, scaling="none"), lists).model for lists in (rounds, opened)]
         assert models[0].to_bytes() == models[1].to_bytes()
     io.verify(tmp_path / "a.rounds")
 

@@ -12,7 +12,7 @@ from ranktron.data.maps.leaves import CANDIDATES, LEAST, RIDGE, SHRINKAGE
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 from ranktron.training.model import Model
 
 LISTS = WebSearch(features=4, documents=15).rounds(30)
@@ -97,7 +97,7 @@ def test_features_that_count_together_are_found():
     train_part, test = lists[:200], lists[200:]
     values = {}
     for map in (None, "bins-linear:8", "leaves:20"):
-        model = train("listnet", {}, train_part, Schedule(3), scaling="standard", map=map).model
+        model = train(TrainingPlan("listnet", schedule=Schedule(3), scaling="standard", map=map), train_part).model
         values[map] = evaluate(model.score_rounds(test), test, "ndcg@10").means["ndcg@10"]
     assert values["leaves:20"] > max(values[None], values["bins-linear:8"]) + 0.1
     kept = Model.from_bytes(model.to_bytes())

@@ -22,7 +22,7 @@ from ranktron.learners import Gaussian
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate
 from ranktron.training.algorithms import ALGORITHMS
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 LISTS = WebSearch(features=5, documents=12).rounds(60)
 RECIPES = [Bins(8), LinearBins(4), RandomFourier(30), Nystroem(10), Products(3), Leaves(5)]
@@ -214,10 +214,10 @@ def test_what_is_no_map_is_named():
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("scaling", ["standard", "minmax-query"])
 def test_a_model_with_a_map_goes_on_exactly(text, scaling, tmp_path):
-    through = train("listnet", {}, LISTS, Schedule(4), scaling=scaling, map=text).model
-    half = train("listnet", {}, LISTS, Schedule(2), scaling=scaling, map=text).model
+    through = train(TrainingPlan("listnet", schedule=Schedule(4), scaling=scaling, map=text), LISTS).model
+    half = train(TrainingPlan("listnet", schedule=Schedule(2), scaling=scaling, map=text), LISTS).model
     half.save(tmp_path / "m")
-    resumed = train("listnet", {}, LISTS, Schedule(2), start=load(tmp_path / "m")).model
+    resumed = train(TrainingPlan("listnet", schedule=Schedule(2)), LISTS, start=load(tmp_path / "m")).model
     assert resumed.to_bytes() == through.to_bytes()
     assert load(tmp_path / "m").to_bytes() == half.to_bytes()
     qid = np.repeat(LISTS.qids, np.diff(LISTS.offsets))
@@ -231,7 +231,7 @@ def test_a_model_with_a_map_goes_on_exactly(text, scaling, tmp_path):
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_explaining_through_a_map(text):
-    model = train("listnet", {}, LISTS, Schedule(1), scaling="standard", map=text).model
+    model = train(TrainingPlan("listnet", scaling="standard", map=text), LISTS).model
     if isinstance(model.map, Explainable):
         explanation = model.explain(LISTS[0].X)
         assert explanation.contributions.shape == LISTS[0].X.shape
@@ -245,7 +245,7 @@ def test_explaining_through_a_map(text):
 def test_maps_compose_with_every_algorithm(name):
     options = {"k": 2} if name == "topk" else {}
     for text in ("rff:10", "products:2", "bins:4", "bins-linear:3", "leaves:3"):
-        model = train(name, options, LISTS, Schedule(1), scaling="standard", map=text).model
+        model = train(TrainingPlan(name, options, scaling="standard", map=text), LISTS).model
         assert np.isfinite(model.score_rounds(LISTS)).all()
 
 
@@ -266,7 +266,7 @@ def test_curvature_is_learnt_in_one_pass():
     lists, test = source.rounds(600), source.rounds(200, 600)
     values = {}
     for text, eta in ((None, 0.3), ("bins:16", 1.0), ("bins-linear:4", 3.0), ("products:20", 1.0)):
-        model = train("listnet", {"eta": eta}, lists, Schedule(1), scaling="standard", map=text).model
+        model = train(TrainingPlan("listnet", {"eta": eta}, scaling="standard", map=text), lists).model
         values[text] = evaluate(model.score_rounds(test), test, "ndcg@10").means["ndcg@10"]
     assert min(values[text] for text in values if text) > values[None] + 0.03
 

@@ -15,7 +15,7 @@ from ranktron.learners.batch.rank_boost import Boosting, Stumps, add_up, fill_po
 from ranktron.learners.batch.thresholds import _best_of_entries, add_step, find_thresholds, step_scores
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.schedule import Fit, Schedule
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 LISTS = WebSearch(features=5, documents=9).rounds(12)
 HELD_OUT = WebSearch(features=5, documents=9).rounds(24)[12:]
@@ -97,40 +97,38 @@ def test_the_scorer_adds_up_the_thresholds_it_was_given():
 @pytest.mark.filterwarnings("ignore:nothing can be learnt:ranktron.RankingWarning")
 def test_it_stops_where_every_pair_is_in_order_or_nothing_helps():
     lists = Rounds.from_arrays([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], [0, 1, 2])
-    trained = train("rankboost", {"n_rounds": 500}, lists, Schedule())
+    trained = train(TrainingPlan("rankboost", {"n_rounds": 500}), lists)
     assert 2 <= trained.history.epoch < 500
     assert evaluate(trained.model.score_rounds(lists), lists, "ndcg").means["ndcg"] == 1.0
     alike = Rounds.from_arrays(np.ones((3, 2)), [0, 1, 2])
-    assert train("rankboost", {}, alike, Schedule()).history.epoch == 0
+    assert train(TrainingPlan("rankboost"), alike).history.epoch == 0
     one_grade = Rounds.from_arrays(LISTS.X[:4], np.ones(4))
-    nothing = train("rankboost", {}, one_grade, Schedule())
+    nothing = train(TrainingPlan("rankboost"), one_grade)
     assert nothing.history.remarks == {"queries of one grade": 1}
     assert nothing.model.score_rounds(one_grade).tolist() == [0.0] * 4
 
 
 def test_held_out_lists_choose_how_many_thresholds_are_kept():
-    trained = train("rankboost", {"n_rounds": 40}, LISTS, Schedule(), valid=HELD_OUT)
+    trained = train(TrainingPlan("rankboost", {"n_rounds": 40}), LISTS, valid=HELD_OUT)
     values = [means["ndcg@10"] for means in trained.history.valid]
     assert len(values) == 40
     assert trained.history.epoch == 1 + int(np.argmax(values)) == len(trained.model.state["alphas"])
     measured = evaluate(trained.model.score_rounds(HELD_OUT), HELD_OUT, NDCG).means["ndcg@10"]
-    assert measured == pytest.approx(max(values)) == trained.history.kept["ndcg@10"]
-    lowest = train("rankboost", {"n_rounds": 9}, LISTS, Schedule(), valid=HELD_OUT, select=metric("inversions"))
+    assert measured == pytest.approx(max(values)) == trained.history.best_values["ndcg@10"]
+    lowest = train(TrainingPlan("rankboost", {"n_rounds": 9}, select=metric("inversions")), LISTS, valid=HELD_OUT)
     assert lowest.history.epoch == 1 + int(np.argmin([means["inversions"] for means in lowest.history.valid]))
 
 
 def test_going_on_equals_never_having_stopped():
-    whole = train("rankboost", {"n_rounds": 9}, LISTS, Schedule()).model
-    part = train("rankboost", {"n_rounds": 3}, LISTS, Schedule()).model
-    more = train("rankboost", {}, LISTS, Schedule(), start=Model.from_bytes(part.to_bytes()), valid=HELD_OUT)
+    whole = train(TrainingPlan("rankboost", {"n_rounds": 9}), LISTS).model
+    part = train(TrainingPlan("rankboost", {"n_rounds": 3}), LISTS).model
+    more = train(TrainingPlan("rankboost"), LISTS, start=Model.from_bytes(part.to_bytes()), valid=HELD_OUT)
     assert more.history.first_epoch == 3
     assert len(more.history.valid) == 3
     rest = train(
-        "rankboost",
-        {},
+        TrainingPlan("rankboost"),
         LISTS,
-        Schedule(),
-        start=train("rankboost", {"n_rounds": 3}, LISTS, Schedule(), start=part).model,
+        start=train(TrainingPlan("rankboost", {"n_rounds": 3}), LISTS, start=part).model,
     )
     assert rest.model.state["thresholds"].tolist() == whole.state["thresholds"].tolist()
     assert rest.model.state["alphas"] == pytest.approx(whole.state["alphas"])
@@ -166,7 +164,7 @@ def test_it_learns_what_no_linear_ranker_can():
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_what_thresholds_of_a_feature_add_up_to_explains_a_score(sparse):
-    model = train("rankboost", {"n_rounds": 20}, LISTS, Schedule()).model
+    model = train(TrainingPlan("rankboost", {"n_rounds": 20}), LISTS).model
     X, stumps = LISTS[0].X, model.learner()
     found = stumps.contributions(Sparse.from_matrix(X) if sparse else X)
     for j in range(X.shape[1]):
@@ -180,7 +178,7 @@ def test_what_thresholds_of_a_feature_add_up_to_explains_a_score(sparse):
 
 def test_scores_stay_finite_over_many_rounds():
     lists = Separable(documents=8, features=6, margin=0.1).rounds(10)
-    trained = train("rankboost", {"n_rounds": 2000}, lists, Schedule())
+    trained = train(TrainingPlan("rankboost", {"n_rounds": 2000}), lists)
     assert np.isfinite(trained.model.score_rounds(lists)).all()
 
 

@@ -21,7 +21,7 @@ from ranktron.learners.schedule import Fit, Schedule
 from ranktron.metrics import evaluate
 from ranktron.papers.theory.rank_mm import solve_path
 from ranktron.training.cross_validation import Fold, cross_validate
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 LISTS = WebSearch(features=6, documents=12).rounds(40)
 VALID = WebSearch(features=6, documents=12, seed=1).rounds(20)
@@ -127,18 +127,18 @@ HELD_ARRAYS = ("corners", "margins", "weights", "alpha", "theta")
 
 def test_training_keeps_the_solution():
     parameters = {"C": 100.0, "loss": "max", "tol": 1e-3}
-    trained = train("rankmm", parameters, LISTS, Schedule(1), valid=VALID, select=metric("map"))
+    trained = train(TrainingPlan("rankmm", parameters, select=metric("map")), LISTS, valid=VALID)
     history, problem = trained.model.state["history"], RankMMProblem(LISTS, "max", 100.0)
     assert problem.primal(trained.model.coef) == pytest.approx(history[:, 0].min())
     assert trained.history.epoch == 1 + int(np.argmin(history[:, 0]))
     kept = evaluate(score(VALID.X, trained.model.coef), VALID, ["map"]).means["map"]
-    assert trained.history.kept["map"] == pytest.approx(kept)
+    assert trained.history.best_values["map"] == pytest.approx(kept)
 
 
 @pytest.mark.parametrize("parameters", [{"early_stopping": True, "tol": 1e-3}, {"step": "paper", "eta": 0.1}])
 def test_training_keeps_the_best_pass(parameters):
     given = {"C": 100.0, "loss": "max", **parameters}
-    trained = train("rankmm", given, LISTS, Schedule(10), valid=VALID, select=metric("map"))
+    trained = train(TrainingPlan("rankmm", given, Schedule(10), select=metric("map")), LISTS, valid=VALID)
     values = [means["map"] for means in trained.history.valid]
     assert trained.history.epoch == 1 + int(np.argmax(values))
     assert trained.history.rounds == 40 * len(values)
@@ -148,7 +148,7 @@ def test_training_keeps_the_best_pass(parameters):
 
 
 def test_the_papers_steps_take_the_passes_of_the_schedule():
-    trained = train("rankmm", {"step": "paper"}, LISTS, Schedule(3))
+    trained = train(TrainingPlan("rankmm", {"step": "paper"}, Schedule(3)), LISTS)
     assert trained.history.epoch == 3
     assert trained.history.rounds == 120
     assert trained.history.remarks[HELD] == 0
@@ -157,14 +157,16 @@ def test_the_papers_steps_take_the_passes_of_the_schedule():
 @pytest.mark.parametrize("loss", LOSSES)
 def test_going_on_is_as_if_it_had_never_stopped(loss):
     parameters = {"step": "paper", "loss": loss, "C": 10.0, "eta": 0.1}
-    whole = train("rankmm", parameters, LISTS, Schedule(4))
-    half = train("rankmm", parameters, LISTS, Schedule(2)).model
-    again = train("rankmm", parameters, LISTS, Schedule(2), start=ranktron.Model.from_bytes(half.to_bytes()))
+    whole = train(TrainingPlan("rankmm", parameters, Schedule(4)), LISTS)
+    half = train(TrainingPlan("rankmm", parameters, Schedule(2)), LISTS).model
+    again = train(
+        TrainingPlan("rankmm", parameters, Schedule(2)), LISTS, start=ranktron.Model.from_bytes(half.to_bytes())
+    )
     assert again.model.coef == pytest.approx(whole.model.coef, abs=1e-9)
-    exact = train("rankmm", {"loss": loss, "C": 10.0, "tol": 1e-2}, LISTS, Schedule()).model
-    more = train("rankmm", {}, LISTS, Schedule(), start=exact)
+    exact = train(TrainingPlan("rankmm", {"loss": loss, "C": 10.0, "tol": 1e-2}), LISTS).model
+    more = train(TrainingPlan("rankmm"), LISTS, start=exact)
     assert more.model.state["history"][0, 1] >= exact.state["history"][-1, 1] * (1 - 1e-9)
-    elsewhere = train("rankmm", {}, VALID, Schedule(), start=exact).model  # other lists: solved afresh
+    elsewhere = train(TrainingPlan("rankmm"), VALID, start=exact).model  # other lists: solved afresh
     best = solve_rank_mm(VALID, 10.0, loss, tol=1e-4).primal
     assert RankMMProblem(VALID, loss, 10.0).primal(elsewhere.coef) <= best * 1.02
 
@@ -179,7 +181,7 @@ def test_ctrl_c_keeps_what_there_is(monkeypatch):
             yield done
 
     monkeypatch.setattr(SolverRun, "passes", interrupted)
-    trained = train("rankmm", {"C": 100.0, "loss": "max", "tol": 1e-9}, LISTS, Schedule(), valid=VALID)
+    trained = train(TrainingPlan("rankmm", {"C": 100.0, "loss": "max", "tol": 1e-9}), LISTS, valid=VALID)
     assert trained.history.interrupted
     assert len(trained.history.valid) == len(trained.model.state["history"]) == 2
     assert trained.history.epoch in (1, 2)
@@ -187,13 +189,13 @@ def test_ctrl_c_keeps_what_there_is(monkeypatch):
 
 
 def test_remarks_say_when_the_gap_is_open_and_when_nothing_helps():
-    trained = train("rankmm", {"C": 1000.0, "max_iter": 2, "tol": 1e-9}, LISTS, Schedule())
+    trained = train(TrainingPlan("rankmm", {"C": 1000.0, "max_iter": 2, "tol": 1e-9}), LISTS)
     assert trained.history.remarks[UNFINISHED] == 2
     X = np.array([[0.0], [1.0], [0.0], [1.0]])
     lists = ranktron.Rounds.from_arrays(X, [0, 1, 1, 0], group=[2, 2])  # what one list gains the other loses
-    history = train("rankmm", {"loss": "max"}, lists, Schedule()).history
+    history = train(TrainingPlan("rankmm", {"loss": "max"}), lists).history
     assert history.remarks[FUTILE] == 1
-    assert FUTILE not in train("rankmm", {}, Separable().rounds(20), Schedule()).history.remarks
+    assert FUTILE not in train(TrainingPlan("rankmm"), Separable().rounds(20)).history.remarks
 
 
 def test_an_absurd_step_overflows_with_words():
@@ -222,7 +224,7 @@ def test_the_estimator_shows_its_gap():
 def test_bad_choices_are_named():
     for parameters, words in [({"loss": "sum"}, "loss"), ({"C": 0.0}, "C must"), ({"step": "newton"}, "step must")]:
         with pytest.raises(DataError, match=words):
-            train("rankmm", parameters, LISTS, Schedule())
+            train(TrainingPlan("rankmm", parameters), LISTS)
     with pytest.raises(DataError, match="C must"):
         solve_rank_mm(LISTS, -1.0)
     with pytest.raises(DataError, match="step must be exact or paper"):
@@ -233,7 +235,12 @@ def test_bad_choices_are_named():
 
 def test_cross_validation_chooses_c():
     folds = [Fold("one", LISTS[:20], LISTS[20:], VALID)]
-    report = cross_validate("rankmm", folds, grid={"C": [1e-4, 10.0]}, select="map", metrics=["map"])
+    report = cross_validate(
+        TrainingPlan("rankmm", schedule=Schedule(10), select="map", scaling="auto"),
+        folds,
+        grid={"C": [1e-4, 10.0]},
+        metrics=["map"],
+    )
     assert report.mean["map"] > 0.4
     assert report.trials[0].parameters["C"] in (1e-4, 10.0)
 

@@ -16,7 +16,7 @@ from ranktron.learners.batch.rank_mm_problem import RankMMProblem, carry
 from ranktron.learners.schedule import Schedule
 from ranktron.papers.theory.pegasos import Pegasos
 from ranktron.papers.theory.rank_mm import solve_path
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 
 def lists_of(seed, d=6, ones=False):
@@ -89,12 +89,12 @@ def test_lists_are_known_again_by_what_they_hold():
 def test_training_goes_on_from_its_dual_variables():
     _, sparse = lists_of(7)
     options = {"step": "paper", "loss": "max", "eta": 0.1}
-    whole = train("rankmm", options, sparse, Schedule(4), scaling="none").model
-    half = train("rankmm", options, sparse, Schedule(2), scaling="none").model
-    onward = train("", {}, sparse, Schedule(2), start=half).model
+    whole = train(TrainingPlan("rankmm", options, Schedule(4), scaling="none"), sparse).model
+    half = train(TrainingPlan("rankmm", options, Schedule(2), scaling="none"), sparse).model
+    onward = train(TrainingPlan("", schedule=Schedule(2)), sparse, start=half).model
     assert onward.state["coef"] == pytest.approx(whole.state["coef"], rel=1e-9, abs=1e-12)
     assert half.state["coef"] != pytest.approx(whole.state["coef"], rel=1e-3)
-    chosen = train("rankmm", options, sparse, Schedule(3), scaling="none", valid=sparse)
+    chosen = train(TrainingPlan("rankmm", options, Schedule(3), scaling="none"), sparse, valid=sparse)
     assert len(chosen.history.valid) == 3
 
 

@@ -13,7 +13,7 @@ from ranktron.learners.batch import rank_svm
 from ranktron.learners.batch.rank_svm import SMOOTHINGS, Objective, fit_rank_svm, minimise
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.schedule import Fit, Schedule
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 LISTS = WebSearch(features=5, documents=9).rounds(15)
 NDCG = metric("ndcg@10")
@@ -144,20 +144,20 @@ def test_separable_lists_are_ranked_perfectly():
 @pytest.mark.filterwarnings("ignore:nothing can be learnt:ranktron.RankingWarning")
 def test_lists_of_one_grade_teach_nothing_and_are_counted():
     idle = Rounds.from_arrays(np.ones((3, 5)), [1, 1, 1], qid=["idle"] * 3)
-    trained = train("ranksvm", {"C": 5.0}, Rounds.concat([LISTS, idle]), Schedule())
-    assert trained.model.coef == pytest.approx(train("ranksvm", {"C": 5.0}, LISTS, Schedule()).model.coef)
+    trained = train(TrainingPlan("ranksvm", {"C": 5.0}), Rounds.concat([LISTS, idle]))
+    assert trained.model.coef == pytest.approx(train(TrainingPlan("ranksvm", {"C": 5.0}), LISTS).model.coef)
     counted = sum(len(set(round.labels)) == 1 for round in LISTS) + 1
     assert trained.history.remarks["queries of one grade"] == counted
-    nothing = train("ranksvm", {}, idle, Schedule()).model
+    nothing = train(TrainingPlan("ranksvm"), idle).model
     assert nothing.coef.tolist() == [0.0] * 5
 
 
 def test_training_measures_held_out_lists_and_starts_again_from_a_solution():
     held_out = WebSearch(features=5, documents=9).rounds(30)[15:]
-    trained = train("ranksvm", {"loss": "hinge"}, LISTS, Schedule(), scaling="standard", valid=held_out)
+    trained = train(TrainingPlan("ranksvm", {"loss": "hinge"}, scaling="standard"), LISTS, valid=held_out)
     kept = evaluate(trained.model.score_rounds(held_out), held_out, NDCG).means["ndcg@10"]
-    assert trained.history.kept["ndcg@10"] == kept
-    again = train("ranksvm", {}, LISTS, Schedule(), start=trained.model)
+    assert trained.history.best_values["ndcg@10"] == kept
+    again = train(TrainingPlan("ranksvm"), LISTS, start=trained.model)
     assert again.model.coef == pytest.approx(trained.model.coef, rel=1e-3, abs=1e-4)
     learner, one = trained.model.learner(), LISTS[0]
     with pytest.raises(DataError, match="cannot learn online"):
@@ -165,8 +165,8 @@ def test_training_measures_held_out_lists_and_starts_again_from_a_solution():
 
 
 def test_stopping_too_early_is_remarked():
-    assert train("ranksvm", {"max_iter": 1, "C": 100.0}, LISTS, Schedule()).history.remarks[rank_svm.UNFINISHED] == 1
-    assert rank_svm.UNFINISHED not in train("ranksvm", {"C": 100.0}, LISTS, Schedule()).history.remarks
+    assert train(TrainingPlan("ranksvm", {"max_iter": 1, "C": 100.0}), LISTS).history.remarks[rank_svm.UNFINISHED] == 1
+    assert rank_svm.UNFINISHED not in train(TrainingPlan("ranksvm", {"C": 100.0}), LISTS).history.remarks
 
 
 def test_an_interrupted_solution_says_so(monkeypatch):

@@ -12,7 +12,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.batch import smooth_rank
 from ranktron.learners.batch.smooth_rank import SMOOTHINGS, SmoothNDCG, fit_smooth_rank, maximise, spread_within
 from ranktron.learners.schedule import Fit, Schedule
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 LISTS = WebSearch(features=5, documents=9, seed=1).rounds(15)
 W = np.random.default_rng(0).normal(size=5)
@@ -84,7 +84,7 @@ def test_a_narrow_smoothing_begins_where_a_wide_one_ended(monkeypatch):
 def test_it_begins_with_listnet_and_stays_there_if_c_is_small():
     lists = WebSearch(features=5, seed=2).rounds(40)
     recommended = ranktron.OnlineListNet(random_state=0).fit(lists.X, lists.labels, group=np.diff(lists.offsets))
-    near = train("smoothrank", {"C": 1e-9}, lists, Schedule(10), scaling="standard").model
+    near = train(TrainingPlan("smoothrank", {"C": 1e-9}, Schedule(10), scaling="standard"), lists).model
     listnet = recommended.predict(lists.X)
     expected = listnet / spread_within(lists, listnet)
     found = near.score_rounds(lists)
@@ -96,7 +96,9 @@ def test_it_improves_ndcg_on_what_it_learns_from():
     ndcg = metric("ndcg@5")
     start, end = (
         evaluate(
-            train("smoothrank", given, lists, Schedule(10), scaling="standard").model.score_rounds(lists), lists, [ndcg]
+            train(TrainingPlan("smoothrank", given, Schedule(10), scaling="standard"), lists).model.score_rounds(lists),
+            lists,
+            [ndcg],
         )
         for given in ({"k": 5, "C": 1e-9}, {"k": 5, "C": 100.0})
     )
@@ -106,7 +108,10 @@ def test_it_improves_ndcg_on_what_it_learns_from():
 def test_units_of_the_features_do_not_matter_to_the_start():
     lists = Separable(features=4).rounds(30)
     scaled = Rounds.from_arrays(lists.X * 1e6, lists.labels, group=np.diff(lists.offsets))
-    one, other = (train("smoothrank", {}, each, Schedule(3), scaling="standard").model for each in (lists, scaled))
+    one, other = (
+        train(TrainingPlan("smoothrank", schedule=Schedule(3), scaling="standard"), each).model
+        for each in (lists, scaled)
+    )
     assert one.score_rounds(lists) == pytest.approx(other.score_rounds(scaled), rel=1e-3, abs=1e-3)
 
 

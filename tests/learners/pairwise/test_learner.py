@@ -24,7 +24,7 @@ from ranktron.learners.pairwise.outputs import Average, Committee, Last
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.learners.pairwise.passes import ONE_GRADE, REMOVED, Passes, train_outputs
 from ranktron.learners.schedule import History, Schedule
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 
 NOISY = WebSearch(features=6, documents=10).rounds(30)
 HELD_OUT = WebSearch(features=6, documents=10).rounds(60)[30:]
@@ -150,18 +150,18 @@ def test_the_alpha_bound_removes_pairs_and_bounds_the_dual_coefficients():
 def test_removals_and_idle_queries_are_reported():
     lists = Rounds.concat([NOISY, Rounds.from_arrays(np.ones((2, 6)), [1, 1], qid=["idle", "idle"])])
     idle = sum(len(set(round.labels)) == 1 for round in lists)
-    trained = train("pairwise", {"alpha_bound": 0.3}, lists, Schedule(6))
+    trained = train(TrainingPlan("pairwise", {"alpha_bound": 0.3}, Schedule(6)), lists)
     assert trained.history.remarks[ONE_GRADE] == idle >= 1
     assert trained.history.remarks[REMOVED] > 0
-    assert train("pairwise", {}, lists, Schedule(2)).history.remarks == {ONE_GRADE: idle}
-    without = train("pairwise", {"alpha_bound": 0.3}, NOISY, Schedule(6)).model
+    assert train(TrainingPlan("pairwise", schedule=Schedule(2)), lists).history.remarks == {ONE_GRADE: idle}
+    without = train(TrainingPlan("pairwise", {"alpha_bound": 0.3}, Schedule(6)), NOISY).model
     assert trained.model.coef == pytest.approx(without.coef)
 
 
 def test_an_alpha_bound_that_removes_every_pair_is_an_error():
     alike = Rounds.from_arrays(np.ones((2, 3)), [0, 1])
     with pytest.raises(DataError, match="after pass 2 the alpha-bound has removed every pair"):
-        train("pairwise", {"alpha_bound": 0.1}, alike, Schedule(10))
+        train(TrainingPlan("pairwise", {"alpha_bound": 0.1}, Schedule(10)), alike)
 
 
 @pytest.mark.claim("COMMITTEE", "15 s4")
@@ -206,7 +206,7 @@ def test_voted_lets_every_hypothesis_vote_as_often_as_it_was_right():
 def test_more_hypotheses_than_memory_is_an_error_that_says_what_to_do(monkeypatch):
     monkeypatch.setattr(hypothesis_history, "MOST_NUMBERS", 6 * 500)
     with pytest.raises(DataError, match="raise selective"):
-        train("pairwise", {"output": "voted"}, NOISY, Schedule(2))
+        train(TrainingPlan("pairwise", {"output": "voted"}, Schedule(2)), NOISY)
     learner, one = pairwise_perceptron(6, "voted"), NOISY[0]
     monkeypatch.setattr(hypothesis_history, "MOST_NUMBERS", 6)
     with pytest.raises(DataError, match="too many to keep"):
@@ -279,7 +279,7 @@ def test_sampled_passes_cost_what_was_asked_and_still_learn():
 
 def test_going_on_equals_never_having_stopped():
     def trained(epochs, start=None):
-        return train("committee", {"size": 5}, NOISY, Schedule(epochs, 3), start=start).model
+        return train(TrainingPlan("committee", {"size": 5}, Schedule(epochs, 3)), NOISY, start=start).model
 
     whole = trained(5)
     halves = trained(2, start=Model.from_bytes(trained(3).to_bytes()))
@@ -299,14 +299,16 @@ def test_an_interrupted_pass_is_finished_first(monkeypatch):
         return visit(*arguments)
 
     monkeypatch.setattr(passes, "visit", interrupted)
-    stopped = train("pairwise", {}, NOISY, Schedule(4, 1), valid=HELD_OUT)
+    stopped = train(TrainingPlan("pairwise", schedule=Schedule(4, 1)), NOISY, valid=HELD_OUT)
     monkeypatch.setattr(passes, "visit", visit)
     per_pass = -(-len(Pairs.of(NOISY.labels, NOISY.offsets)) // 100)
     assert stopped.history.interrupted
     assert stopped.history.position == 100 * (14 % per_pass)
-    resumed = train("pairwise", {}, NOISY, Schedule(1, 1), start=Model.from_bytes(stopped.model.to_bytes()))
+    resumed = train(
+        TrainingPlan("pairwise", schedule=Schedule(1, 1)), NOISY, start=Model.from_bytes(stopped.model.to_bytes())
+    )
     epochs = stopped.history.epoch + 2
-    assert same(resumed.model.state, train("pairwise", {}, NOISY, Schedule(epochs, 1)).model.state)
+    assert same(resumed.model.state, train(TrainingPlan("pairwise", schedule=Schedule(epochs, 1)), NOISY).model.state)
 
 
 def test_the_compiled_pass_equals_its_python():
@@ -340,7 +342,7 @@ def test_the_compiled_pass_equals_its_python():
 )
 def test_bad_parameters_are_named(parameters, words):
     with pytest.raises(DataError, match=words):
-        train("pairwise", parameters, NOISY, Schedule(1))
+        train(TrainingPlan("pairwise", parameters), NOISY)
 
 
 def test_a_state_that_does_not_fit_is_refused():
@@ -372,10 +374,10 @@ from numba.core.dispatcher import Dispatcher
 import gc
 from ranktron.learners.schedule import Schedule
 from ranktron.data.synthetic import WebSearch
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 lists = WebSearch(features=6, documents=10).rounds(10)
 for name in ("committee", "ranksvm", "rankboost"):
-    train(name, {}, lists, Schedule(2), valid=lists)
+    train(TrainingPlan(name, schedule=Schedule(2)), lists, valid=lists)
 print(json.dumps(sum(sum(d.stats.cache_misses.values()) for d in gc.get_objects() if isinstance(d, Dispatcher))))
 """
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Rounds, evaluate, metric
+from ranktron.dask.mixed_pass import MixedPass
 from ranktron.data.rounds import largest_row_norm
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.csr_rows import Sparse
@@ -17,9 +18,9 @@ from ranktron.papers.theory.bounds import largest_weight_ratio, shared_bound, sl
 from ranktron.papers.theory.certificates import CertificateLine, certify
 from ranktron.surrogates import SLAM
 from ranktron.training.algorithms import algorithm
-from ranktron.training.fit import make_untrained, play_schedule, train
-from ranktron.training.mixing import MixedPass, record_division, run_in
-from ranktron.training.passes import Division
+from ranktron.training.division import Division, record_division
+from ranktron.training.fit import TrainingPlan, make_untrained, play_schedule, train
+from tests.plans import evenly, run_in
 
 EASY = Separable(documents=6, features=5, grades=3, margin=0.3).rounds(60)
 NOISY = WebSearch(features=5, documents=9).rounds(60)
@@ -28,7 +29,7 @@ NOISY = WebSearch(features=5, documents=9).rounds(60)
 def certificate(name, parameters, lists, **options):
     """Of a run with what the papers print, but for some parameters."""
     chosen = {**algorithm(name).preset("paper"), **parameters}
-    return certify(train(name, chosen, lists, Schedule(2, 1), **options).model, lists)
+    return certify(train(TrainingPlan(name, chosen, Schedule(2, 1), **options), lists).model, lists)
 
 
 def by_statement(found):
@@ -53,7 +54,7 @@ def turns_of(learner, lists, schedule, metrics=()):
 
 
 def test_the_sums_are_those_of_the_run():
-    model = train("slam", {**algorithm("slam").preset("paper"), "eta": 0.5}, NOISY, Schedule(2, 1)).model
+    model = train(TrainingPlan("slam", {**algorithm("slam").preset("paper"), "eta": 0.5}, Schedule(2, 1)), NOISY).model
     watched = turns_of(slam_perceptron(NOISY.n_features, eta=0.5), NOISY, Schedule(2, 1))
     found = certify(model, NOISY)
     assert found.surrogate_loss == pytest.approx(sum(turn.loss for turn in watched))
@@ -93,7 +94,7 @@ def test_corollaries_need_separable_data():
 
 
 def test_a_given_comparator_is_the_one_that_is_used():
-    model = train("minimax", {}, NOISY, Schedule(2, 1)).model
+    model = train(TrainingPlan("minimax", schedule=Schedule(2, 1)), NOISY).model
     zero = certify(model, NOISY, comparator=np.zeros(5))
     assert not zero.comparator.any()
     free = certify(model, NOISY)
@@ -101,7 +102,7 @@ def test_a_given_comparator_is_the_one_that_is_used():
 
 
 def test_what_has_no_run_or_other_data_has_no_certificate():
-    model = train("slam", {}, EASY, Schedule(2, 1)).model
+    model = train(TrainingPlan("slam", schedule=Schedule(2, 1)), EASY).model
     with pytest.raises(DataError, match="not the data"):
         certify(model, EASY[::-1])
     with pytest.raises(DataError, match="no run recorded"):
@@ -114,7 +115,7 @@ def test_what_has_no_run_or_other_data_has_no_certificate():
 
 def test_a_violation_would_be_seen():
     assert CertificateLine("x", 1.1, 1.0).holds is False
-    model = train("slam", {}, EASY, Schedule(2, 1)).model
+    model = train(TrainingPlan("slam", schedule=Schedule(2, 1)), EASY).model
     forged = {**model.state, "sums": model.state["sums"] * 0.5}
     with pytest.raises(DataError, match="other weights"):
         certify(replace(model, state=forged), EASY)
@@ -160,7 +161,13 @@ def test_a_sweep_is_the_single_runs():
     from ranktron.training.sweep import sweep
 
     ndcg = metric("ndcg@10")
-    rows = sweep("slam", algorithm("slam").preset("paper"), "eta", [0.1, 3.0], EASY, Schedule(2, 4), [ndcg], valid=EASY)
+    rows = sweep(
+        TrainingPlan("slam", algorithm("slam").preset("paper"), Schedule(2, 4), metrics=[ndcg]),
+        "eta",
+        [0.1, 3.0],
+        EASY,
+        valid=EASY,
+    )
     for row in rows:
         learner = slam_perceptron(5, eta=row.value)
         values = [
@@ -171,7 +178,7 @@ def test_a_sweep_is_the_single_runs():
         assert row.online["ndcg@10"] == pytest.approx(np.mean(values))
         assert row.mistakes == learner.mistakes
     with pytest.raises(DataError, match="does not learn online"):
-        sweep("ranksvm", {}, "C", [1.0], EASY, Schedule(), [ndcg])
+        sweep(TrainingPlan("ranksvm", metrics=[ndcg]), "C", [1.0], EASY)
 
 
 def test_a_certificate_computes_the_constants_of_the_bounds():
@@ -211,7 +218,7 @@ def test_a_run_is_replayed_through_its_map(map):
     if map == "bins:4":
         assert found.radius == pytest.approx(5**0.5)  # a one for each feature
     with pytest.raises(DataError, match="other weights"):
-        certify(train("slam", {}, EASY[:20], Schedule(1), map=map).model, EASY[20:])
+        certify(train(TrainingPlan("slam", map=map), EASY[:20]).model, EASY[20:])
 
 
 def test_a_sweep_of_mapped_and_of_sparse_features_is_the_single_runs():
@@ -219,9 +226,9 @@ def test_a_sweep_of_mapped_and_of_sparse_features_is_the_single_runs():
 
     ndcg = metric("ndcg@10")
     for lists, options in ((EASY, {"map": "bins:4"}), (sparse_of(EASY), {}), (EASY, {"map": "products:3"})):
-        rows = sweep("slam", {}, "eta", [0.1, 3.0], lists, Schedule(2, 4), [ndcg], valid=lists, **options)
-        for row in rows:
-            trained = train("slam", {"eta": row.value}, lists, Schedule(2, 4), metrics=[ndcg], **options)
+        plan = TrainingPlan("slam", {}, Schedule(2, 4), metrics=[ndcg], **options)
+        for row in sweep(plan, "eta", [0.1, 3.0], lists, valid=lists):
+            trained = train(replace(plan, parameters={"eta": row.value}), lists)
             assert row.mistakes == trained.model.state["mistakes"]
             means = evaluate(trained.model.score_rounds(lists), lists, [ndcg]).means
             assert row.valid["ndcg@10"] == pytest.approx(means["ndcg@10"], rel=1e-9)
@@ -232,19 +239,19 @@ def test_a_sweep_of_mapped_and_of_sparse_features_is_the_single_runs():
 )
 def test_a_certificate_adds_up_what_every_shown_ranking_lost(name, parameters, measure):
     lists = Separable(documents=8, features=4, margin=0.01).rounds(30)
-    trained = train(name, parameters, lists, Schedule(3))
+    trained = train(TrainingPlan(name, parameters, Schedule(3)), lists)
     turns = turns_of(trained.model.blank_learner(), lists, Schedule(3), [metric(measure)])
     lost = certify(trained.model, lists).metric_loss
     assert 0.0 < lost == pytest.approx(sum(1.0 - turn.values[0] for turn in turns))
-    first = train(name, parameters, lists, Schedule(1)).model
-    resumed = train("", {}, lists, Schedule(2), start=first).model
+    first = train(TrainingPlan(name, parameters), lists).model
+    resumed = train(TrainingPlan("", schedule=Schedule(2)), lists, start=first).model
     assert resumed.to_bytes() == trained.model.to_bytes()
     assert certify(resumed, lists).metric_loss == lost
 
 
 def test_labels_too_high_for_the_measure_can_still_be_learnt_from():
     lists = Rounds.from_arrays([[1.0], [2.0]], [0.0, 5000.0])
-    assert train("minimax", {}, lists, Schedule(1)).model.learner().rounds == 1
+    assert train(TrainingPlan("minimax"), lists).model.learner().rounds == 1
 
 
 def orthogonal_pairs(count=12, length=0.25):
@@ -261,7 +268,7 @@ def orthogonal_pairs(count=12, length=0.25):
 def test_the_regret_inequality_is_an_equation_against_the_last_weights(name, parameters):
     """Losses are linear between w_t and w_T+1 here, and descent ends there: nothing is given away anywhere."""
     lists = orthogonal_pairs()
-    trained = train(name, {"eta": 0.5, **parameters}, lists, Schedule(1)).model
+    trained = train(TrainingPlan(name, {"eta": 0.5, **parameters}), lists).model
     line = certify(trained, lists, comparator=trained.learner().w).lines[0]
     assert line.observed > 1.0
     assert line.bound == pytest.approx(line.observed, rel=1e-9)
@@ -270,7 +277,7 @@ def test_the_regret_inequality_is_an_equation_against_the_last_weights(name, par
 @pytest.mark.parametrize("step", ["constant", "sqrt"])
 def test_the_right_side_of_the_regret_inequality_is_added_up_by_hand(step):
     """Weights frozen at the run's own scores, losses and squares weighted by the steps, for any comparator."""
-    trained = train("slam", {"metric": "ndcg", "eta": 0.7, "step": step}, NOISY, Schedule(1)).model
+    trained = train(TrainingPlan("slam", {"metric": "ndcg", "eta": 0.7, "step": step}), NOISY).model
     learner, u = trained.blank_learner(), np.random.default_rng(0).normal(size=NOISY.n_features)
     frozen = moving = squares = 0.0
     for number, round in enumerate(Schedule(1).epoch(NOISY, 0)):
@@ -290,8 +297,8 @@ def test_the_right_side_of_the_regret_inequality_is_added_up_by_hand(step):
 
 def mixed_prefixes(name, parameters, lists, shards, mixes=3):
     """The model after every mix of a run of two passes in shards."""
-    models, division = [], Division.evenly(len(lists), shards, mixes)
-    blank = make_untrained(name, parameters, lists, "none", None)
+    models, division = [], evenly(len(lists), shards, mixes)
+    blank = make_untrained(TrainingPlan(name, parameters, scaling="none"), lists)
     learner, fit = blank.blank_learner(), Fit(lists, Schedule(2, 1))
 
     def keep(_):
@@ -339,7 +346,7 @@ def test_the_shares_of_a_pass_whose_mean_is_gone_on_from_are_counted_by_hand():
     models = mixed_prefixes("minimax", {}, NOISY, shards=6)
     first, later = models[5], models[6]
     learner, steps, losses = first.blank_learner(), [], []
-    for ((piece,),) in Division.evenly(len(NOISY), 6, 3).pieces(Schedule(2, 1), 0):
+    for ((piece,),) in evenly(len(NOISY), 6, 3).pieces(Schedule(2, 1), 0):
         for query in piece.queries + 10 * piece.part:
             before = learner.w.copy()
             (turn,) = play(learner, [NOISY[int(query)]], feedback.full, [metric("ndcg")])
@@ -355,7 +362,7 @@ def test_the_shares_of_a_pass_whose_mean_is_gone_on_from_are_counted_by_hand():
 
 def test_shares_of_shards_that_differ_weigh_their_losses():
     division = Division((45, 15), 2, 2)
-    blank = make_untrained("minimax", {}, NOISY, "none", None)
+    blank = make_untrained(TrainingPlan("minimax", scaling="none"), NOISY)
     learner, fit = blank.blank_learner(), Fit(NOISY, Schedule(1, 1))
     with ThreadPoolExecutor(1) as executor:
         run = run_in(executor, blank.blank_learner, NOISY, division)

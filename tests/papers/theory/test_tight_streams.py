@@ -20,7 +20,6 @@ from ranktron.learners import (
     slam_perceptron,
 )
 from ranktron.learners.predtron import LossDriven, Predtron, Standard, binary, theoretical_step, walk
-from ranktron.learners.schedule import Schedule
 from ranktron.learners.steps import Constant
 from ranktron.learners.top_k.learner import TopK
 from ranktron.papers.theory import predtron_bounds
@@ -45,7 +44,7 @@ from ranktron.papers.theory.tight_streams import (
 from ranktron.papers.theory.top_k_bounds import Limits, regret_bound, theorem_settings
 from ranktron.papers.theory.top_k_games import losses
 from ranktron.surrogates import SLAM, PairwiseHinge
-from ranktron.training.fit import train
+from ranktron.training.fit import TrainingPlan, train
 from ranktron.types import Round
 
 claim = pytest.mark.claim
@@ -142,7 +141,7 @@ def self_bounding():
 
 def regret_inequality():
     lists = orthogonal_lists(40, R=0.25)
-    trained = train("slam", {"eta": 0.5}, lists, Schedule(1)).model
+    trained = train(TrainingPlan("slam", {"eta": 0.5}), lists).model
     line = certify(trained, lists, comparator=trained.learner().w).lines[0]
     return line.observed / line.bound
 

@@ -6,17 +6,21 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ranktron import DataError, Model
+from ranktron import DataError, Model, metric
+from ranktron.dask.mixed_pass import MixedPass, play_pieces
 from ranktron.data.synthetic import WebSearch
+from ranktron.learners import hinge_perceptron
 from ranktron.learners.checks import same
+from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.schedule import Fit, History, Schedule
 from ranktron.training.algorithms import algorithm
-from ranktron.training.fit import play_schedule, train
-from ranktron.training.mixing import MixedPass, run_in
-from ranktron.training.passes import Division
+from ranktron.training.division import Division, QueryPiece
+from ranktron.training.fit import TrainingPlan, play_schedule, train
+from tests.plans import evenly, run_in, train_in_shards
 
 LISTS = WebSearch(features=8, documents=10).rounds(60)
 VALID = WebSearch(features=8, documents=10).rounds(90)[60:]
+METRICS = (metric("ndcg@10"),)
 
 
 class Late(Executor):
@@ -48,7 +52,7 @@ class AtOnce(Executor):
 
 def mixed(executor, name="hinge", shards=4, parameters=()):
     make = partial(algorithm(name).learner, 8, dict(parameters))
-    learner, division = make(), Division.evenly(len(LISTS), shards, mixes=3)
+    learner, division = make(), evenly(len(LISTS), shards, mixes=3)
     fit = Fit(LISTS, Schedule(2, seed=1))
     play_schedule(learner, fit, (), MixedPass(division, run_in(executor, make, LISTS, division)))
     return learner.state()
@@ -70,15 +74,21 @@ def test_processes_give_the_same_bits():
         assert same(mixed(processes), mixed(threads))
 
 
-def test_jobs_train_a_model_that_says_how_it_was_divided():
-    trained = train("hinge", {"average": True}, LISTS, Schedule(3), scaling="standard", valid=VALID, jobs=4)
+def test_a_mixed_model_says_how_it_was_divided():
+    plan = TrainingPlan("hinge", {"average": True}, Schedule(3), scaling="standard")
+    trained, again = (train_in_shards(plan, LISTS, 4, valid=VALID) for _ in range(2))
     assert trained.history.rounds == 180
     assert len(trained.history.valid) == 3
     assert trained.model.record["division"] == {"parts": [15] * 4, "shards": 4, "mixes": 10, "sequential": 0}
-    again = train("hinge", {"average": True}, LISTS, Schedule(3), scaling="standard", valid=VALID, jobs=4)
     assert again.model.to_bytes() == trained.model.to_bytes()
-    one = train("hinge", {"average": True}, LISTS, Schedule(3), scaling="standard", valid=VALID, jobs=1)
-    assert not same(one.model.state, trained.model.state)
+    assert not same(train(plan, LISTS, valid=VALID).model.state, trained.model.state)
+
+
+def test_a_mixed_model_is_continued_in_memory_from_the_start_of_a_pass():
+    mixed = train_in_shards(TrainingPlan("hinge"), LISTS, 2).model
+    more = train(TrainingPlan("hinge"), LISTS, start=mixed)
+    assert (more.history.rounds, more.history.epoch) == (60, 2)
+    assert "division" not in more.model.record
 
 
 def test_going_on_in_the_middle_of_a_pass_equals_never_having_stopped():
@@ -92,32 +102,32 @@ def test_going_on_in_the_middle_of_a_pass_equals_never_having_stopped():
         if len(played) == 14:
             os.kill(os.getpid(), signal.SIGINT)
 
-    whole = train("hinge", {}, LISTS, Schedule(3, seed=2), jobs=2).model
-    stopped = train("hinge", {}, LISTS, Schedule(3, seed=2), jobs=2, progress=interrupt)
+    whole = train_in_shards(TrainingPlan("hinge", schedule=Schedule(3, seed=2)), LISTS, 2).model
+    stopped = train_in_shards(TrainingPlan("hinge", schedule=Schedule(3, seed=2)), LISTS, 2, progress=interrupt)
     assert stopped.history.interrupted
     assert (stopped.history.epoch, stopped.history.position) == (1, 24)
     kept = Model.from_bytes(stopped.model.to_bytes())
-    resumed = train("hinge", {}, LISTS, Schedule(1, seed=2), jobs=2, start=kept)
+    resumed = train_in_shards(TrainingPlan("hinge", schedule=Schedule(1, seed=2)), LISTS, 2, start=kept)
     assert same(resumed.model.state, whole.state)
-    other = train("hinge", {}, LISTS, Schedule(1, seed=2), jobs=3, start=kept)
+    other = train_in_shards(TrainingPlan("hinge", schedule=Schedule(1, seed=2)), LISTS, 3, start=kept)
     assert other.history.rounds == 60  # other shards begin a pass of their own
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "message"),
+    ("name", "options", "shards", "message"),
     [
-        ("topk", {}, "topk cannot learn in several shards, because its states cannot be mixed"),
-        ("kernel", {}, "kernel cannot learn in several shards"),
-        ("ranksvm", {}, "ranksvm solves for all queries at once: train it with one job"),
-        ("pairwise", {}, "pairwise solves for all queries at once"),
-        ("hinge", {"feedback": "perfect"}, "a simulated user answers one round after the other"),
-        ("hinge", {"jobs": 61}, "61 shards of 60 queries would have none"),
-        ("hinge", {"jobs": 0}, "the number of shards"),
+        ("topk", {}, 2, "the states of topk cannot be mixed"),
+        ("kernel", {}, 2, "the states of kernel cannot be mixed"),
+        ("smoothrank", {}, 2, "smoothrank solves for all queries at once"),
+        ("hinge", {"feedback": "perfect"}, 2, "a simulated user answers one round after the other"),
+        ("hinge", {}, 61, "61 shards need as many parts, and there are 60"),
     ],
 )
-def test_what_cannot_be_divided_is_refused(name, options, message):
+def test_what_cannot_be_divided_is_refused(name, options, shards, message):
     with pytest.raises(DataError, match=message):
-        train(name, {}, LISTS, Schedule(1), **({"jobs": 2} | options))
+        train_in_shards(TrainingPlan(name, **options), LISTS, shards)
+    with pytest.raises(DataError, match="the number of shards"):
+        Division((60,), 0)
 
 
 def test_an_error_in_a_shard_is_the_one_that_is_raised():
@@ -126,14 +136,15 @@ def test_an_error_in_a_shard_is_the_one_that_is_raised():
     broken = dataclasses.replace(
         LISTS, X=np.where(np.arange(len(LISTS.X))[:, None] > 500, np.inf, LISTS.X).astype(np.float32)
     )
-    with pytest.raises(DataError, match="numbers overflow"):
-        train("hinge", {}, broken, Schedule(1), jobs=2)
+    make, division = partial(hinge_perceptron, 8), evenly(len(broken), 2)
+    with ThreadPoolExecutor(2) as executor:
+        mixed_pass = MixedPass(division, run_in(executor, make, broken, division))
+        with pytest.raises(DataError, match="numbers overflow"):
+            play_schedule(make(), Fit(broken, Schedule()), (), mixed_pass)
 
 
 def test_online_metrics_count_every_query_once():
-    from ranktron import metric
-
-    trained = train("hinge", {}, LISTS, Schedule(2), jobs=4, metrics=[metric("ndcg@10")])
+    trained = train_in_shards(TrainingPlan("hinge", schedule=Schedule(2), metrics=[metric("ndcg@10")]), LISTS, 4)
     assert trained.history.rounds == 120
     assert 0.3 < trained.history.averages()[0] < 1.0
     assert trained.history.mistakes == trained.model.state["mistakes"]
@@ -142,7 +153,7 @@ def test_online_metrics_count_every_query_once():
 @pytest.mark.parametrize("name", ["minimax", "hinge"])
 def test_after_a_pass_of_one_learner_shards_begin_with_the_mean_where_no_step_is_small(name):
     make, begun = partial(algorithm(name).learner, 8, {}), []
-    learner, division = make(), Division.evenly(len(LISTS), 6, mixes=2)
+    learner, division = make(), evenly(len(LISTS), 6, mixes=2)
 
     with ThreadPoolExecutor(1) as executor:
         run = run_in(executor, make, LISTS, division)
@@ -163,6 +174,31 @@ def test_after_a_pass_of_one_learner_shards_begin_with_the_mean_where_no_step_is
 
 
 def test_a_run_that_goes_on_after_the_pass_of_one_learner_equals_one_that_never_stopped():
-    whole = train("minimax", {}, LISTS, Schedule(2, seed=2), jobs=6).model
-    first = Model.from_bytes(train("minimax", {}, LISTS, Schedule(1, seed=2), jobs=6).model.to_bytes())
-    assert same(train("minimax", {}, LISTS, Schedule(1, seed=2), jobs=6, start=first).model.state, whole.state)
+    one, two = (TrainingPlan("minimax", schedule=Schedule(epochs, seed=2)) for epochs in (1, 2))
+    first = Model.from_bytes(train_in_shards(one, LISTS, 6).model.to_bytes())
+    assert same(train_in_shards(one, LISTS, 6, start=first).model.state, train_in_shards(two, LISTS, 6).model.state)
+
+
+@pytest.mark.parametrize("make", [partial(hinge_perceptron, 8), partial(predtron_ranker, 8)])
+def test_a_pass_is_a_pure_function_and_continues_to_the_bit(make):
+    start = make().state()
+    kept = {name: np.copy(value) for name, value in start.items()}
+    whole = play_pieces(make, start, [QueryPiece(0, np.arange(40))], lambda _: LISTS, METRICS)
+    again = play_pieces(make, start, [QueryPiece(0, np.arange(40))], lambda _: LISTS, METRICS)
+    assert same(whole.state, again.state)
+    assert all(np.array_equal(start[name], kept[name]) for name in kept)
+    first = play_pieces(make, start, [QueryPiece(0, np.arange(17))], lambda _: LISTS, METRICS)
+    rest = play_pieces(
+        make, first.state, [QueryPiece(0, np.arange(17, 30)), QueryPiece(0, np.arange(30, 40))], lambda _: LISTS
+    )
+    assert same(rest.state, whole.state)
+    assert np.array_equal(np.concatenate([first.losses, rest.losses]), whole.losses)
+    assert whole.values.shape == (40, 1)
+    assert rest.values.shape == (23, 0)
+
+
+def test_nothing_to_play_changes_nothing():
+    start = hinge_perceptron(8).state()
+    played = play_pieces(partial(hinge_perceptron, 8), start, [], lambda _: LISTS, METRICS)
+    assert same(played.state, start)
+    assert (played.losses.shape, played.values.shape) == ((0,), (0, 1))

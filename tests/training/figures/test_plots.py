@@ -6,15 +6,15 @@ from ranktron import DataError
 from ranktron.data.synthetic import Separable
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import metric
-from ranktron.training.figures.history import draw_history
-from ranktron.training.fit import train
+from ranktron.training.figures.plots import draw_history
+from ranktron.training.fit import TrainingPlan, train
 
 LISTS = Separable(documents=6, features=4).rounds(40)
 
 
 def test_a_line_for_each_value_of_the_passes_and_of_what_was_shown(tmp_path):
     shown = [metric("map")]
-    history = train("hinge", {}, LISTS[:30], Schedule(4), valid=LISTS[30:], metrics=shown).history
+    history = train(TrainingPlan("hinge", schedule=Schedule(4), metrics=shown), LISTS[:30], valid=LISTS[30:]).history
     draw_history(history, tmp_path / "both.svg", shown, title="how it went")
     drawn = (tmp_path / "both.svg").read_text()
     for text in ("how it went", "map, time average", "ndcg@10, validation", "map, validation", "metric"):
@@ -24,7 +24,7 @@ def test_a_line_for_each_value_of_the_passes_and_of_what_was_shown(tmp_path):
 
 
 def test_nothing_to_draw_is_said(tmp_path):
-    history = train("hinge", {}, LISTS, Schedule(2)).history
+    history = train(TrainingPlan("hinge", schedule=Schedule(2)), LISTS).history
     with pytest.raises(DataError, match="give a validation set"):
         draw_history(history, tmp_path / "none.svg")
     assert not (tmp_path / "none.svg").exists()

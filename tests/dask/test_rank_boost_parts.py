@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Model, Rounds
+from ranktron.dask.rank_boost_parts import sum_weights
+from ranktron.dask.training import inspect_parts, train_parts
 from ranktron.data.io import write
 from ranktron.data.io.parts import divide_files
 from ranktron.data.synthetic import WebSearch
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.batch.cut_points import find_column_bins, merge_bins
 from ranktron.learners.batch.histograms import BINS
-from ranktron.learners.schedule import Schedule
-from ranktron.training.distributed import inspect_parts, train_parts
-from ranktron.training.fit import train
-from ranktron.training.parts import LocalWorkers
-from ranktron.training.rank_boost_parts import sum_weights
+from ranktron.training.fit import TrainingPlan, train
+from ranktron.training.workers import LocalWorkers
+from tests.plans import plan_of
 
 LISTS = WebSearch(features=8, documents=12).rounds(100)
 FEW = replace(LISTS, X=np.round(LISTS.X, 1))
@@ -30,13 +30,13 @@ def cut(lists, borders=BORDERS):
 def on_parts(parts, parameters, workers=2, **options):
     with ThreadPoolExecutor(workers) as executor:
         data = inspect_parts(parts, LocalWorkers(executor))
-        return train_parts("rankboost", parameters, data, Schedule(), **options)
+        return train_parts(plan_of(options, "rankboost", parameters), data, **options)
 
 
 @pytest.mark.parametrize("balance", ["query", "pair"])
 def test_few_values_give_the_thresholds_of_one_machine(balance):
     parameters = {"n_rounds": 60, "balance": balance}
-    found, whole = on_parts(cut(FEW), parameters), train("rankboost", parameters, FEW, Schedule())
+    found, whole = on_parts(cut(FEW), parameters), train(TrainingPlan("rankboost", parameters), FEW)
     assert found.model.state["features"].tolist() == whole.model.state["features"].tolist()
     assert found.model.state["thresholds"].tolist() == whole.model.state["thresholds"].tolist()
     assert np.abs(found.model.state["alphas"] - whole.model.state["alphas"]).max() < 1e-10
@@ -50,7 +50,7 @@ def test_many_values_give_what_one_machine_finds_between_the_same_cut_points():
     codes = np.stack([(cuts[f] >= lists.X[:, f : f + 1]).sum(axis=1) for f in range(5)], axis=1)
     assert len(np.unique(lists.X[:, 0])) > 4 * BINS
     found = on_parts(cut(lists), {"n_rounds": 60})
-    whole = train("rankboost", {"n_rounds": 60}, replace(lists, X=(-codes).astype(np.float32)), Schedule())
+    whole = train(TrainingPlan("rankboost", {"n_rounds": 60}), replace(lists, X=(-codes).astype(np.float32)))
     assert found.model.state["features"].tolist() == whole.model.state["features"].tolist()
     numbers = (
         np.ceil(-whole.model.state["thresholds"]).astype(int) - 1
@@ -112,7 +112,7 @@ def test_a_round_sends_the_sums_of_shards_and_not_of_parts(shards):
     parts, Counting.returned = cut(LISTS, list(range(0, 101, 10))), ()
     with ThreadPoolExecutor(2) as executor:
         data = inspect_parts(parts, Counting(executor), shards=shards)
-        found = train_parts("rankboost", {"n_rounds": 20}, data, Schedule())
+        found = train_parts(TrainingPlan("rankboost", {"n_rounds": 20}), data)
     assert Counting.returned == (8 * BINS * 8,) * 20 * (10 if shards == 1 else shards)
     alone = on_parts(parts, {"n_rounds": 20}).model.state
     assert found.model.state["thresholds"].tolist() == alone["thresholds"].tolist()

@@ -5,15 +5,16 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
+from ranktron.dask.training import inspect_parts, train_parts
 from ranktron.data.io import write
 from ranktron.data.io.parts import divide_files
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.checks import same
 from ranktron.learners.pairwise.hypothesis_history import COUNTER, HYPOTHESIS, SUCCESSES, blank_history, merge_histories
 from ranktron.learners.schedule import Schedule
-from ranktron.training.distributed import inspect_parts, train_parts
-from ranktron.training.fit import train
-from ranktron.training.parts import LocalWorkers
+from ranktron.training.fit import TrainingPlan, train
+from ranktron.training.workers import LocalWorkers
+from tests.plans import plan_of
 
 LISTS = WebSearch(features=8, documents=12).rounds(100)
 VALID = WebSearch(features=8, documents=12).rounds(140)[100:]
@@ -23,14 +24,15 @@ PARTS = [LISTS[a:b] for a, b in itertools.pairwise([0, 13, 40, 41, 80, 100])]
 def on_parts(name, parameters, parts=PARTS, shards=2, workers=2, epochs=4, **options):
     with ThreadPoolExecutor(workers) as executor:
         data = inspect_parts(parts, LocalWorkers(executor), shards=shards)
-        return train_parts(name, parameters, data, Schedule(epochs, 3), shards=shards, **options)
+        plan = plan_of(options, name, parameters, Schedule(epochs, 3))
+        return train_parts(plan, data, shards=shards, **options)
 
 
 @pytest.mark.parametrize("name", ["pairwise", "committee"])
 @pytest.mark.parametrize("valid", [None, VALID])
 def test_one_part_is_one_machine_to_the_bit(name, valid):
     found = on_parts(name, {}, [LISTS], shards=1, valid=valid, scaling="standard")
-    whole = train(name, {}, LISTS, Schedule(4, 3), valid=valid, scaling="standard")
+    whole = train(TrainingPlan(name, schedule=Schedule(4, 3), scaling="standard"), LISTS, valid=valid)
     assert same(found.model.state, whole.model.state)
     assert found.history.remarks == whole.history.remarks
     assert (found.history.epoch, found.history.mistakes) == (whole.history.epoch, whole.history.mistakes)
@@ -48,7 +50,7 @@ def test_a_shard_learns_as_if_it_were_alone():
     """The average over all hypotheses of two shards of one part is that of two machines, weighted by successes."""
     halves = [LISTS[:45], LISTS[45:]]
     found = on_parts("pairwise", {"output": "average"}, halves).model
-    alone = [train("pairwise", {"output": "average"}, half, Schedule(4, 3)).model for half in halves]
+    alone = [train(TrainingPlan("pairwise", {"output": "average"}, Schedule(4, 3)), half).model for half in halves]
     settled = [each.learner().hypotheses.settled(1, 0) for each in alone]
     successes = sum(each.tally[SUCCESSES] for each in settled)
     assert found.coef == pytest.approx(sum(each.total for each in settled) / successes, rel=1e-12)
@@ -100,6 +102,6 @@ def test_what_shards_cannot_do_is_refused(name, parameters, message):
 
 def test_shards_are_not_continued():
     start = on_parts("committee", {}).model
-    with pytest.raises(DataError, match="does not keep what each of them learnt: train it from scratch"):
+    with pytest.raises(DataError, match="the model does not store their states: train it from scratch"):
         on_parts("committee", {}, start=start)
     assert on_parts("committee", {}, shards=1, start=start).history.epoch == 8

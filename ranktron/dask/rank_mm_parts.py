@@ -8,12 +8,13 @@ dual value are those of all queries, and so is the gap between them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ranktron.dask.tasks import prepare_part
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.batch.rank_mm import SolverRun, make_dual
@@ -21,11 +22,10 @@ from ranktron.learners.batch.rank_mm_exact import ExactDual
 from ranktron.learners.batch.rank_mm_problem import RankMMProblem
 from ranktron.learners.schedule import Schedule
 from ranktron.training.model import Model
-from ranktron.training.parts import prepare_part
 from ranktron.types import Floats
 
 if TYPE_CHECKING:
-    from ranktron.training.distributed import PartData
+    from ranktron.dask.training import PartData
 
 
 class DualArrays(NamedTuple):
@@ -85,7 +85,7 @@ def visit_shard(
 
 
 def image_of(visit: ShardVisit) -> tuple[Floats, float]:
-    """What a shard adds to weights and margin."""
+    """The contribution of a shard to weights and margin."""
     return visit.w, visit.margin
 
 
@@ -101,7 +101,7 @@ class PartsProblem:
     Parameters
     ----------
     data : PartData
-        The workers, and the problem of each part, which they hold.
+        The workers, which hold the problem of each part.
     """
 
     data: PartData
@@ -114,7 +114,7 @@ class PartsProblem:
 
 @dataclass(eq=False)
 class PartsDual:
-    """The dual variables of all parts, which stay with the workers, and their images.
+    """The dual variables of all parts, which stay on the workers, and their images.
 
     Parameters
     ----------
@@ -152,8 +152,10 @@ class PartsDual:
         for s, own in enumerate(self.shards):
             order = (schedule.seed, number, own.start) if schedule.shuffle else None
             problems = [data.parts[p] for p in own]
-            asked = problems, self.visits[s], self.w, len(self.shards), self.corners, self.memory, order
-            self.visits[s] = data.workers.submit(visit_shard, *asked, home=data.homes[own.start])
+            self.visits[s] = data.workers.submit(
+                visit_shard, problems, self.visits[s], self.w, len(self.shards), self.corners, self.memory, order,
+                home=data.homes[own.start],
+            )  # fmt: skip
         homes = [data.homes[own.start] for own in self.shards]
         images = [
             data.workers.submit(image_of, visit, home=home) for visit, home in zip(self.visits, homes, strict=True)
@@ -173,14 +175,15 @@ class PartsRun(SolverRun):
 
 
 def run_on_parts(data: PartData, model: Model, shards: Sequence[range]) -> PartsRun:
-    """A run that solves RankMM on parts; refuses what needs one machine."""
-    chosen = model.parameters
-    if chosen["step"] != "exact" or chosen["average"]:
+    """A run that solves RankMM on parts; steps that need one machine are refused."""
+    parameters = model.parameters
+    if parameters["step"] != "exact" or parameters["average"]:
         raise DataError("on parts RankMM is solved with step=exact and average=false: other steps need one machine")
     counts = data.map(_count, data.features, model)
     problems = data.hold(_share, data.features, model, max(sum(counts), 1))
-    dual = PartsDual(PartsProblem(problems), shards, np.zeros(model.n_filled), chosen["corners"], chosen["memory"])
-    return PartsRun(dual, chosen["tol"], chosen["max_seconds"])  # type: ignore[arg-type]
+    w, corners, memory = np.zeros(model.n_filled), parameters["corners"], parameters["memory"]
+    dual = PartsDual(PartsProblem(problems), shards, w, corners, memory)
+    return PartsRun(dual, parameters["tol"], parameters["max_seconds"])  # type: ignore[arg-type]
 
 
 def _count(part: Any, features: Any, model: Model) -> int:
@@ -188,5 +191,5 @@ def _count(part: Any, features: Any, model: Model) -> int:
 
 
 def _share(part: Any, features: Any, model: Model, queries: int) -> RankMMProblem:
-    chosen: Mapping[str, Any] = model.parameters
-    return share_problem(prepare_part(part, features, model), chosen["loss"], chosen["C"], queries)
+    parameters = model.parameters
+    return share_problem(prepare_part(part, features, model), parameters["loss"], parameters["C"], queries)

@@ -27,7 +27,7 @@ _TIES = 1e-11
 
 
 class BinStep(NamedTuple):
-    """A threshold as a part takes it: the number of a cut point of a feature, and what is added above it."""
+    """A threshold: the number of a cut point of a feature, and the weight of the documents above it."""
 
     feature: int
     cut: int
@@ -61,7 +61,7 @@ class BinnedQueries:
 
 
 class PartWeights(NamedTuple):
-    """What a part has to say before the first round: the weight of its pairs, and its queries of one grade."""
+    """The weight of the pairs of a part, and its number of queries of one grade."""
 
     pairs: float
     idle: int
@@ -102,8 +102,9 @@ def add_sums(found: Sequence[tuple[float, Floats]]) -> tuple[float, Floats]:
 def _sum_part(queries: BinnedQueries, scale: float, steps: tuple[BinStep, ...]) -> tuple[float, Floats]:
     n = len(queries.labels)
     weights, upper, sums = np.empty(n), np.empty(n), np.empty((len(queries.codes), BINS))
-    asked = queries.scores(steps), queries.labels, queries.offsets, queries.shares * scale, np.ones(n)
-    fill_potentials(*asked, weights, upper, 0, len(queries.offsets) - 1)
+    shares, scores = queries.shares * scale, queries.scores(steps)
+    lists = len(queries.offsets) - 1
+    fill_potentials(scores, queries.labels, queries.offsets, shares, np.ones(n), weights, upper, 0, lists)
     sum_bins(queries.codes, weights, sums, 0, len(sums))
     return add_up(upper), sums
 

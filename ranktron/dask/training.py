@@ -1,33 +1,23 @@
-"""Training, evaluation and scaling on parts of data that workers read: the client sees counts, sums and states."""
+"""Training, evaluation and scaling on parts of data that workers read: the client sees counts, sums and states.
+
+The workers are those of a cluster, or threads of this process (`ranktron train --stream`), which needs no Dask.
+"""
 
 from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ranktron.data.imputation import make_imputer
-from ranktron.data.io.parts import FeatureNumbers, FilePart, shared_query
-from ranktron.data.maps import FeatureMap
-from ranktron.data.moments import Moments
-from ranktron.data.rounds import Rounds
-from ranktron.data.scaling import GLOBAL, choose_scaling, make_scaler
-from ranktron.errors import DataError, warn
-from ranktron.learners.schedule import Fit, History, Schedule, Validation
-from ranktron.learners.weight_spread import Spread
-from ranktron.metrics import Evaluation, Metric, metric
-from ranktron.training.algorithms import algorithm, stored_algorithm
-from ranktron.training.fit import Trained, play_schedule, record_run, resume_position
-from ranktron.training.mixing import MixedPass, refuse_unmixable
-from ranktron.training.model import Model
-from ranktron.training.parts import (
+from ranktron.dask.mixed_pass import MixedPass, PlayedQueries, check_mixable
+from ranktron.dask.solvers import solve_on_parts
+from ranktron.dask.tasks import (
     PartSummary,
-    Workers,
     common_features,
     evaluate_part,
     name_of,
@@ -39,33 +29,44 @@ from ranktron.training.parts import (
     summarise_part,
     warm_part,
 )
-from ranktron.training.passes import MIXES, Division, PlayedQueries, QueryPiece
-from ranktron.training.solving_parts import solve_on_parts
+from ranktron.data.imputation import make_imputer
+from ranktron.data.io.parts import FeatureNumbers, FilePart, shared_query
+from ranktron.data.moments import Moments
+from ranktron.data.rounds import Rounds
+from ranktron.data.scaling import GLOBAL, choose_scaling, make_scaler
+from ranktron.errors import DataError, warn
+from ranktron.learners.schedule import Fit, History, Spread
+from ranktron.metrics import Evaluation, Metric
+from ranktron.training.algorithms import algorithm, stored_algorithm
+from ranktron.training.division import MIXES, Division, QueryPiece, record_division
+from ranktron.training.fit import Trained, TrainingPlan, play_schedule, record_run, resume_position
+from ranktron.training.model import Model
+from ranktron.training.workers import Workers
 from ranktron.types import Floats, State
 
 _NOTHING = Rounds(np.zeros((0, 1), np.float32), np.zeros(0), np.zeros(1, np.int64), np.zeros(0, object))
 SHARDS = 16
-"""The largest number of shards where none is given; it does not depend on the number of workers."""
+"""The default number of shards is that of parts, up to this one. It does not depend on the number of workers."""
 
 
 @dataclass(frozen=True, eq=False)
 class PartData:
-    """Parts with whole queries, and who reads them.
+    """Parts with whole queries, and the workers that read them.
 
     Parameters
     ----------
     parts : list
         File parts, or futures of `Rounds` that the workers hold.
     names : list of str
-        The parts for messages.
+        The names of the parts in messages.
     summaries : list of PartSummary
-        What each of them holds.
+        Counts and sums of each part.
     features : FeatureNumbers
-        The features that they have together.
+        The features of all parts together.
     workers : Workers
-        Who reads and plays them.
+        The workers that read and play them.
     homes : list of int
-        For each part a number that says who: the same for the parts of a shard, if there are several.
+        For each part the number of its worker: the same for all parts of a shard.
     """
 
     parts: list[Any]
@@ -86,13 +87,13 @@ class PartData:
         return sum(summary.documents for summary in self.summaries)
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """The results of a function of each part."""
+        """Applies a function to each part."""
         pairs = zip(self.parts, self.homes, strict=True)
         futures = [self.workers.submit(function, part, *arguments, home=home) for part, home in pairs]
         return _results(futures, self.names)
 
     def map_homes(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """The results of a function of the parts of each home, given as a list: neighbours that lie together."""
+        """Applies a function to the list of the parts of each home, which are neighbours."""
         groups = [list(own) for _, own in itertools.groupby(range(len(self.parts)), key=self.homes.__getitem__)]
         futures = [
             self.workers.submit(function, [self.parts[p] for p in own], *arguments, home=self.homes[own[0]])
@@ -101,7 +102,7 @@ class PartData:
         return _results(futures, [self.names[own[0]] for own in groups])
 
     def hold(self, function: Callable[..., Any], *arguments: Any) -> PartData:
-        """The same with what a function makes of each part, which the workers hold in memory."""
+        """The same with the results of a function in place of the parts; the workers hold them in memory."""
         pairs = zip(self.parts, self.homes, strict=True)
         return replace(self, parts=[self.workers.submit(function, part, *arguments, home=home) for part, home in pairs])
 
@@ -117,14 +118,14 @@ class PartData:
 
 
 def _results(futures: list[Future[Any]], names: Sequence[str]) -> list[Any]:
-    found = []
+    results = []
     for future, name in zip(futures, names, strict=True):
         try:
-            found.append(future.result())
+            results.append(future.result())
         except DataError as error:
-            told = name.partition(" (")[0] in str(error)  # a reader names the file, without the range of its part
-            raise DataError(str(error) if told else f"{name}: {error}") from None
-    return found
+            named = name.partition(" (")[0] in str(error)  # by the reader, without the range of the part
+            raise DataError(str(error) if named else f"{name}: {error}") from None
+    return results
 
 
 def inspect_parts(
@@ -135,26 +136,26 @@ def inspect_parts(
     missing: bool = False,
     shards: int = 1,
 ) -> PartData:
-    """Counts what is in the parts, and refuses them if a query lies in two of them.
+    """Counts the queries of the parts; a query that lies in two of them is refused.
 
     Parameters
     ----------
     parts : sequence
         File parts, or futures of `Rounds`.
     workers : Workers
-        Who reads them.
+        The workers that read them.
     names : sequence of str, optional
-        The parts for messages.
+        The names of the parts in messages.
     missing : bool
         Whether features may be missing.
     shards : int
-        Into how many shards the parts will be divided, so that a worker reads what it will play.
+        The number of shards to come, so that a worker reads the parts it will play.
 
     Examples
     --------
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> from ranktron.data.io.parts import divide_files
-    >>> from ranktron.training.parts import LocalWorkers
+    >>> from ranktron.training.workers import LocalWorkers
     >>> path = getfixture("tmp_path") / "train.txt"
     >>> _ = path.write_text("1 qid:7 1:1\\n0 qid:7 1:2\\n1 qid:8 1:3\\n")
     >>> with ThreadPoolExecutor(2) as executor:
@@ -162,63 +163,54 @@ def inspect_parts(
     >>> data.sizes, data.features.n_features
     ((1, 1), 1)
     """
-    named = list(names) if names is not None else [name_of(part) for part in parts]
+    names = list(names) if names is not None else [name_of(part) for part in parts]
     homes = [p if shards == 1 else p * shards // len(parts) for p in range(len(parts))]
     pairs = zip(parts, homes, strict=True)
-    summaries = _results([workers.submit(summarise_part, part, missing, home=home) for part, home in pairs], named)
-    kept = [p for p, summary in enumerate(summaries) if summary.queries]
-    if not kept:
+    summaries = _results([workers.submit(summarise_part, part, missing, home=home) for part, home in pairs], names)
+    filled = [p for p, summary in enumerate(summaries) if summary.queries]
+    if not filled:
         raise DataError("there is no query in any part")
-    parts, summaries = [parts[p] for p in kept], [summaries[p] for p in kept]
-    named, homes = [named[p] for p in kept], [homes[p] for p in kept]
+    parts, summaries = [parts[p] for p in filled], [summaries[p] for p in filled]
+    names, homes = [names[p] for p in filled], [homes[p] for p in filled]
     shared = shared_query([summary.hashes for summary in summaries])
     if shared is not None:
         one, two, query = shared
-        which = workers.submit(name_query, parts[one], query, home=homes[one]).result()
+        name = workers.submit(name_query, parts[one], query, home=homes[one]).result()
         raise DataError(
-            f"query {which} is split over {named[one]} and {named[two]}: put its rows into one part, or shuffle the "
+            f"query {name} is split over {names[one]} and {names[two]}: put its rows into one part, or shuffle the "
             "data by query id"
         )
     queries, idle = (sum(getattr(summary, name) for summary in summaries) for name in ("queries", "idle"))
     if 2 * idle > queries:
         warn(f"nothing can be learnt from {idle:,} of {queries:,} queries: one document, or the same label everywhere")
-    return PartData(parts, named, summaries, common_features(summaries, named), workers, homes)
+    return PartData(parts, names, summaries, common_features(summaries, names), workers, homes)
 
 
-def make_untrained_parts(
-    name: str,
-    parameters: Mapping[str, Any],
-    data: PartData,
-    scaling: str | None = None,
-    map: str | FeatureMap | None = None,
-    nan: str = "error",
-    *,
-    in_order: bool = False,
-) -> Model:
+def make_untrained_parts(plan: TrainingPlan, data: PartData, *, in_order: bool = False) -> Model:
     """An untrained model, with imputation and scaling fitted to all parts.
 
-    With `in_order`, sums go on from part to part, which gives the bits of one machine; otherwise each part is summed
-    by itself, and the sums are added.
+    With `in_order`, sums continue from part to part, which gives the bits of one machine; otherwise each part is summed
+    alone, and the sums are added.
     """
-    if map is not None:
+    if plan.map is not None:
         raise DataError(
             "a feature map is fitted to all documents at once: train a model with the map on some of the queries, and "
             "continue it (--from) on all of them"
         )
     features = data.features
     model = Model(
-        name, algorithm(name).complete(parameters), {}, features.n_features, features.first_index,
-        features.feature_names, imputer=_fit_imputer(nan, data),
+        plan.algorithm, algorithm(plan.algorithm).complete(plan.parameters), {}, features.n_features,
+        features.first_index, features.feature_names, imputer=_fit_imputer(plan.nan, data),
     )  # fmt: skip
-    scaling = choose_scaling(scaling, sparse=features.sparse, mapped=False)
+    scaling = choose_scaling(plan.scaling, sparse=features.sparse, mapped=False)
     if scaling is None or scaling == "none":
         return model
     if scaling == "running-standard":
         raise DataError("running-standard follows one query after the other: choose standard for data in parts")
     if scaling not in GLOBAL:
         return replace(model, scaler=make_scaler(scaling, model.n_filled))
-    found = _moments(data, model, in_order)
-    return replace(model, scaler=make_scaler(scaling, model.n_filled, found, sparse=features.sparse))
+    moments = _moments(data, model, in_order)
+    return replace(model, scaler=make_scaler(scaling, model.n_filled, moments, sparse=features.sparse))
 
 
 def _fit_imputer(nan: str, data: PartData) -> Any:
@@ -239,8 +231,8 @@ def _moments(data: PartData, model: Model, in_order: bool) -> Moments:
         for p, part in enumerate(data.parts):
             sums = data.workers.submit(sum_part, part, data.features, model, sums, home=data.homes[p]).result()
         for p, part in enumerate(data.parts if not data.features.sparse else []):
-            asked = part, data.features, model, sums.mean, squares
-            squares = data.workers.submit(square_part, *asked, home=data.homes[p]).result()
+            arguments = part, data.features, model, sums.mean, squares
+            squares = data.workers.submit(square_part, *arguments, home=data.homes[p]).result()
     else:
         for each in data.map(sum_part, data.features, model):
             sums = each if sums is None else sums + each
@@ -252,22 +244,14 @@ def _moments(data: PartData, model: Model, in_order: bool) -> Moments:
 
 
 def train_parts(
-    name: str,
-    parameters: Mapping[str, Any],
+    plan: TrainingPlan,
     data: PartData,
-    schedule: Schedule,
     *,
     mode: str = "mix",
     shards: int | None = None,
     mixes: int = MIXES,
-    nan: str = "error",
-    scaling: str | None = None,
-    map: str | FeatureMap | None = None,
     start: Model | None = None,
     valid: Rounds | None = None,
-    select: Metric | None = None,
-    patience: int | None = None,
-    metrics: Sequence[Metric] = (),
     progress: Callable[[int], None] | None = None,
     save: Callable[[Model], None] | None = None,
     report: Callable[[str], None] | None = None,
@@ -276,19 +260,23 @@ def train_parts(
 
     Parameters
     ----------
-    name, parameters, schedule, nan, scaling, map, valid, select, patience, metrics, progress
-        As for `ranktron.training.train`.
+    plan : TrainingPlan
+        What to train; of a model to continue only schedule, selection and metrics count.
     data : PartData
         The parts and the workers.
     mode : {"mix", "sequential"}
-        Several shards at once, which are mixed; or one learner that goes from part to part, with the same weights to
-        the bit as in one piece if nothing is shuffled.
+        Shards in parallel, whose weights are mixed; or one learner that goes from part to part and, if nothing is
+        shuffled, has the weights of one machine to the bit.
     shards : int, optional
         The number of shards to mix; by default that of parts, and at most 16.
     mixes : int
-        How often shards are mixed in a pass.
+        The number of mixes in a pass.
     start : Model, optional
         The model to continue.
+    valid : Rounds, optional
+        The validation set, which selects the best epoch.
+    progress : callable, optional
+        Called with the number of rounds since its previous call.
     save : callable, optional
         Called with the model after every pass.
     report : callable, optional
@@ -298,53 +286,55 @@ def train_parts(
     --------
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> from ranktron.data.io.parts import divide_files
-    >>> from ranktron.training.parts import LocalWorkers
+    >>> from ranktron.learners.schedule import Schedule
+    >>> from ranktron.training.workers import LocalWorkers
     >>> path = getfixture("tmp_path") / "train.txt"
     >>> _ = path.write_text("".join(f"{d} qid:{q} 1:{q + d}\\n" for q in range(50) for d in range(3)))
     >>> with ThreadPoolExecutor(2) as executor:
     ...     data = inspect_parts(divide_files(path, size=400), LocalWorkers(executor))
-    ...     trained = train_parts("hinge", {}, data, Schedule(2), shards=2)
+    ...     trained = train_parts(TrainingPlan("hinge", schedule=Schedule(2)), data, shards=2)
     >>> trained.history.rounds
     100
     """
     if mode not in ("mix", "sequential"):
         raise DataError(f"there is no mode {mode!r}; choose mix or sequential")
-    in_order = mode == "sequential"
+    if plan.feedback is not None:
+        raise DataError("a simulated user answers one round after the other: train on one machine")
+    in_order, schedule, metrics = mode == "sequential", plan.schedule, plan.shown_metrics
     division = Division(data.sizes, 1 if in_order else shards or min(SHARDS, len(data.sizes)), mixes)
+    stored_division = record_division(division)
     blank = start is None
     if start is None:
-        start = make_untrained_parts(name, parameters, data, scaling, map, nan, in_order=in_order)
-    if patience is not None and valid is None:
-        raise DataError("patience counts epochs that are no better on a validation set: give one, or leave it out")
-    validation = None if valid is None else Validation(start.prepare(valid), select or metric("ndcg@10"), patience)
+        start = make_untrained_parts(plan, data, in_order=in_order)
+    validation = plan.validation(None if valid is None else start.prepare(valid))
     epoch, queries, untrained = int(start.record.get("epoch", 0)), sum(data.sizes), replace(start, state={}, record={})
     history = History(epoch=epoch, first_epoch=epoch)
-    fit = Fit(_NOTHING, schedule, history, validation, start.state, progress, elsewhere=queries)
+    fit = Fit(_NOTHING, schedule, history, validation, start.state, progress, n_queries=queries)
     if stored_algorithm(start.kind).solver() is not None:
-        state = solve_on_parts(data, untrained, fit, division.shard_parts, metrics)
-        model = replace(untrained, state=state, record=record_run(fit))
-        return Trained(model, history, model.learner())
+        model = replace(untrained, state=solve_on_parts(data, untrained, fit, division.shard_parts, metrics))
+        return Trained(replace(model, record=record_run(fit)), history, model.learner())
     fit.progress = _reporting(progress, report, fit, metrics)
     learner = start.blank_learner() if blank else start.learner()
     if division.shards > 1:
-        refuse_unmixable(start.kind, learner)
-    history.position, history.spread = resume_position(start, queries, division), Spread.of(start.record)
+        check_mixable(start.kind, learner)
+    history.position, history.spread = resume_position(start, queries, stored_division), Spread.of(start.record)
     mixed = MixedPass(division, _run_parts(data, untrained, division))
 
     def play_epoch(learner: Any, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
         mixed(learner, fit, metrics, every)
-        if save is not None and not fit.stopping:
-            record = record_run(fit, division) | {"epoch": history.epoch + 1, "position": 0}
+        if save is not None and not fit.interrupted:
+            record = record_run(fit) | {"division": stored_division, "epoch": history.epoch + 1, "position": 0}
             save(replace(untrained, state=learner.state(), record=record))
 
     play_schedule(learner, fit, metrics, play_epoch)
-    return Trained(replace(untrained, state=learner.state(), record=record_run(fit, division)), history, learner)
+    record = record_run(fit) | {"division": stored_division}
+    return Trained(replace(untrained, state=learner.state(), record=record), history, learner)
 
 
 def _reporting(
     progress: Callable[[int], None] | None, report: Callable[[str], None] | None, fit: Fit, metrics: Sequence[Metric]
 ) -> Callable[[int], None] | None:
-    """Progress that also says in words how far a run is, and how good."""
+    """Progress that also reports the pass and the time averages as text."""
     if report is None:
         return progress
 
@@ -360,7 +350,7 @@ def _reporting(
 
 
 def _run_parts(data: PartData, model: Model, division: Division) -> Any:
-    """Plays the pieces of a shard where its parts are."""
+    """Submits the pieces of a shard to the worker that has its parts."""
     token, features, workers = secrets.token_hex(8), data.features, data.workers
     parts = data.prepare(model)
     homes = [data.homes[own.start] for own in division.shard_parts for _ in own] if division.shards > 1 else data.homes
@@ -381,7 +371,7 @@ def _run_parts(data: PartData, model: Model, division: Division) -> Any:
 
 
 def evaluate_parts(model: Model, data: PartData, metrics: Sequence[Metric]) -> Evaluation:
-    """Evaluates a model on parts; the values are those of one machine, to the bit.
+    """Evaluates a model on parts, with the values of one machine to the bit.
 
     Parameters
     ----------
@@ -390,13 +380,13 @@ def evaluate_parts(model: Model, data: PartData, metrics: Sequence[Metric]) -> E
     data : PartData
         The parts and the workers.
     metrics : sequence of Metric
-        What to compute for each query.
+        The metrics of each query.
     """
     features = FeatureNumbers(model.n_features, model.first_index, model.feature_names, data.features.sparse)
-    found = data.map(evaluate_part, features, model, tuple(metrics))
+    results = data.map(evaluate_part, features, model, tuple(metrics))
     per_query: dict[str, Floats] = {
-        str(each): np.concatenate([values[str(each)] for values, _, _ in found]) for each in metrics
+        str(each): np.concatenate([values[str(each)] for values, _, _ in results]) for each in metrics
     }
-    qids = np.concatenate([ids for _, ids, _ in found])
+    qids = np.concatenate([ids for _, ids, _ in results])
     means = {name: float(values.mean()) for name, values in per_query.items()}
-    return Evaluation(means, per_query, qids, sum(empty for _, _, empty in found))
+    return Evaluation(means, per_query, qids, sum(empty for _, _, empty in results))

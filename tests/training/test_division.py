@@ -1,43 +1,9 @@
-from functools import partial
-
 import numpy as np
 import pytest
 
 from ranktron import DataError
-from ranktron.data.synthetic import WebSearch
-from ranktron.learners import hinge_perceptron, predtron_ranker
-from ranktron.learners.checks import same
 from ranktron.learners.schedule import Schedule
-from ranktron.metrics import metric
-from ranktron.training.passes import Division, QueryPiece, play_pieces
-
-LISTS = WebSearch(features=8, documents=10).rounds(40)
-METRICS = (metric("ndcg@10"),)
-
-
-@pytest.mark.parametrize("make", [partial(hinge_perceptron, 8), partial(predtron_ranker, 8)])
-def test_a_pass_is_a_pure_function_and_continues_to_the_bit(make):
-    start = make().state()
-    kept = {name: np.copy(value) for name, value in start.items()}
-    whole = play_pieces(make, start, [QueryPiece(0, np.arange(40))], lambda _: LISTS, METRICS)
-    again = play_pieces(make, start, [QueryPiece(0, np.arange(40))], lambda _: LISTS, METRICS)
-    assert same(whole.state, again.state)
-    assert all(np.array_equal(start[name], kept[name]) for name in kept)
-    first = play_pieces(make, start, [QueryPiece(0, np.arange(17))], lambda _: LISTS, METRICS)
-    rest = play_pieces(
-        make, first.state, [QueryPiece(0, np.arange(17, 30)), QueryPiece(0, np.arange(30, 40))], lambda _: LISTS
-    )
-    assert same(rest.state, whole.state)
-    assert np.array_equal(np.concatenate([first.losses, rest.losses]), whole.losses)
-    assert whole.values.shape == (40, 1)
-    assert rest.values.shape == (23, 0)
-
-
-def test_nothing_to_play_changes_nothing():
-    start = hinge_perceptron(8).state()
-    played = play_pieces(partial(hinge_perceptron, 8), start, [], lambda _: LISTS, METRICS)
-    assert same(played.state, start)
-    assert (played.losses.shape, played.values.shape) == ((0,), (0, 1))
+from ranktron.training.division import Division
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -94,23 +60,11 @@ def test_shards_have_about_as_many_queries():
     division = Division((10, 10, 40, 10, 10), 3)
     assert [list(parts) for parts in division.shard_parts] == [[0, 1], [2], [3, 4]]
     assert division.weights().tolist() == [20, 40, 20]
-    assert Division.evenly(10, 3).parts == (3, 3, 4)
 
 
-def test_queries_of_a_weight_are_played_so_often():
-    weights = np.array([2.0, 0.0, 1.0, 0.5])
-    division = Division((2, 2), 2, 1)
-    ((first, second),) = division.pieces(Schedule(shuffle=False), 0, weights)
-    assert first[0].queries.tolist() == [0, 0]
-    assert second[0].queries.tolist()[0] == 0
-    assert division.weights(weights).tolist() == [2.0, 1.5]
-
-
-def test_more_shards_than_parts_or_queries_are_refused():
+def test_more_shards_than_parts_are_refused():
     with pytest.raises(DataError, match="3 shards need as many parts, and there are 2"):
         Division((5, 5), 3)
-    with pytest.raises(DataError, match="3 shards of 2 queries"):
-        Division.evenly(2, 3)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import ranktron
 from ranktron import DataError, load
 from ranktron.cli.main import cli
 from ranktron.data.io import write
@@ -36,31 +37,29 @@ def test_a_stream_of_parts_is_the_model_of_one_machine(folder):
     assert np.array_equal(load("one").scaler.divisor, load("parts").scaler.divisor)
 
 
-def test_jobs_are_those_of_fit(folder):
-    assert run("all.rounds", "--jobs", "3", "--model", "jobs").exit_code == 0
-    ranker = ranktron.load("jobs").estimator()
-    again = ranker.set_params(n_epochs=2, random_state=0, scale="standard").fit(
-        LISTS.X, LISTS.labels, group=np.diff(LISTS.offsets), n_jobs=3
+def test_a_stream_needs_no_dask(folder):
+    script = (
+        "import sys; sys.modules['dask'] = sys.modules['distributed'] = None\n"
+        "from ranktron.cli.main import main\n"
+        "main(['train', 'part-*.txt', '--stream', '--algo', sys.argv[1], '--model', 'out'])"
     )
-    assert np.array_equal(load("jobs").coef, again.coef_)
-    more = CliRunner().invoke(cli, ["train", "all.rounds", "--from", "jobs", "--epochs", "1", "--model", "more"])
-    assert more.exit_code == 0
-    assert load("more").record["division"]["shards"] == 3
-    certified = CliRunner().invoke(cli, ["certify", "more", "all.rounds", "--json"])
-    assert json.loads(certified.stdout)["shards"] == 3
-    with pytest.raises(DataError, match="n_jobs, the number of threads and of shards"):
-        ranker.fit(LISTS.X, LISTS.labels, group=np.diff(LISTS.offsets), n_jobs=-1)
+    for name in ("hinge", "ranksvm"):
+        done = subprocess.run([sys.executable, "-c", script, name], capture_output=True, text=True)
+        assert (done.returncode, load("out").kind) == (0, name), done.stderr
 
 
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
         (["part-*.txt", "--mode", "mix"], 2, "--mode and --shards belong to --dask"),
-        (["part-*.txt", "--stream", "--jobs", "2"], 2, "--jobs does not go with --dask or --stream"),
+        (
+            ["part-*.txt", "--stream", "--feedback", "perfect"],
+            2,
+            "--feedback cannot be combined with --dask or --stream",
+        ),
         (["part-*.txt", "--stream", "--shards", "2"], 2, "leave --mode and --shards out"),
-        (["part-*.txt", "--stream", "--dask", "local"], 2, "--stream is for this process alone"),
+        (["part-*.txt", "--stream", "--dask", "local"], 2, "--stream trains in this process"),
         (["none-*.txt", "--stream"], 2, "does not exist"),
-        (["all.rounds", "--jobs", "70"], 1, "70 shards of 60 queries"),
     ],
 )
 def test_what_has_no_meaning_is_refused(folder, options, code, message):
@@ -76,7 +75,7 @@ def test_an_error_after_a_pass_says_where_to_continue(folder, monkeypatch):
         raise DataError("the connection is lost")
 
     assert run("part-*.txt", "--stream", "--model", "first").exit_code == 0
-    monkeypatch.setattr("ranktron.training.distributed.train_parts", fail)
+    monkeypatch.setattr("ranktron.dask.training.train_parts", fail)
     done = run("part-*.txt", "--stream", "--model", "out")
     assert str(done.exception) == (
         "the connection is lost; the model after pass 2 is saved in out: continue with --from out"

@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, Model, Rounds, evaluate, metric, read
+from ranktron.dask.mixed_pass import MixedPass
+from ranktron.dask.tasks import CACHE, PartCache
+from ranktron.dask.training import evaluate_parts, inspect_parts, train_parts
 from ranktron.data.io import write
 from ranktron.data.io.parts import divide_files
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.checks import same
-from ranktron.learners.schedule import Schedule
-from ranktron.training.distributed import evaluate_parts, inspect_parts, train_parts
-from ranktron.training.fit import train
-from ranktron.training.parts import CACHE, LocalWorkers, PartCache, set_cache_limit
+from ranktron.learners.schedule import Fit, Schedule
+from ranktron.training.fit import TrainingPlan, play_schedule, train
+from ranktron.training.workers import LocalWorkers
+from tests.plans import evenly, plan_of, run_in
 
 LISTS = WebSearch(features=8, documents=10).rounds(80)
 METRICS = [metric("ndcg@10"), metric("mrr")]
@@ -37,14 +40,14 @@ def pool():
 
 def trained(folder, pool, source="part-*.txt", size=9000, epochs=2, shuffle=False, start=None, **options):
     data = inspect_parts(divide_files(f"{folder}/{source}", size), pool)
-    options.setdefault("scaling", "standard")
-    return train_parts("hinge", {"average": True}, data, Schedule(epochs, 3, shuffle), start=start, **options)
+    plan = plan_of(options, "hinge", {"average": True}, Schedule(epochs, 3, shuffle), scaling="standard")
+    return train_parts(plan, data, start=start, **options)
 
 
 @pytest.mark.parametrize("source", ["part-*.txt", "all.rounds", "all.parquet"])
 @pytest.mark.parametrize("scaling", ["standard", "minmax", "minmax-query", "none"])
 def test_one_part_after_the_other_is_one_machine_to_the_bit(folder, pool, source, scaling):
-    whole = train("hinge", {"average": True}, LISTS, Schedule(2, 3, shuffle=False), scaling=scaling)
+    whole = train(TrainingPlan("hinge", {"average": True}, Schedule(2, 3, shuffle=False), scaling=scaling), LISTS)
     found = trained(folder, pool, source, mode="sequential", scaling=scaling)
     assert same(found.model.state, whole.model.state)
     assert (found.history.rounds, found.history.mistakes) == (whole.history.rounds, whole.history.mistakes)
@@ -53,27 +56,29 @@ def test_one_part_after_the_other_is_one_machine_to_the_bit(folder, pool, source
         assert np.array_equal(found.model.scaler.divisor, whole.model.scaler.divisor)
 
 
-def test_parts_that_do_not_fit_are_read_again_and_change_nothing(folder, pool):
+def test_parts_that_do_not_fit_are_read_again_and_change_nothing(folder, pool, monkeypatch):
     whole = trained(folder, pool, mode="sequential", shuffle=True)
-    before = CACHE.limit
-    set_cache_limit(100)  # less than any part
-    try:
-        again = trained(folder, pool, mode="sequential", shuffle=True)
-        assert CACHE.used == 0
-        assert not CACHE.kept
-    finally:
-        set_cache_limit(before)
+    CACHE.clear()
+    monkeypatch.setattr(CACHE, "limit", 100)  # less than any part
+    again = trained(folder, pool, mode="sequential", shuffle=True)
+    assert CACHE.used == 0
+    assert not CACHE.permanent
     assert same(again.model.state, whole.model.state)
 
 
 @pytest.mark.parametrize("source", ["part-*.txt", "all.rounds"])
-def test_shards_are_mixed_as_in_memory(folder, pool, source):
-    """With one part for each shard, as `train` has it in memory."""
-    parts = [LISTS[a : a + 20] for a in range(0, 80, 20)]
-    data = inspect_parts(parts, pool, shards=4)
-    mixed = train_parts("hinge", {"average": True}, data, Schedule(2, 3), shards=4)
-    whole = train("hinge", {"average": True}, LISTS, Schedule(2, 3), jobs=4)
-    assert same(mixed.model.state, whole.model.state)
+def test_shards_of_files_are_mixed_as_a_mixed_pass_over_parts_in_memory(folder, pool, source):
+    parts, plan = (
+        [LISTS[a : a + 20] for a in range(0, 80, 20)],
+        TrainingPlan("hinge", {"average": True}, Schedule(2, 3)),
+    )
+    mixed = train_parts(plan, inspect_parts(parts, pool, shards=4), shards=4)
+    learner, division = mixed.model.blank_learner(), evenly(80, 4)
+    fit = Fit(LISTS, Schedule(2, 3))
+    play_schedule(
+        learner, fit, (), MixedPass(division, run_in(pool.executor, mixed.model.blank_learner, LISTS, division))
+    )
+    assert same(mixed.model.state, learner.state())
     divided = trained(folder, pool, source, size=3000, shuffle=True, shards=4)
     again = trained(folder, pool, source, size=3000, shuffle=True, shards=4)
     assert divided.model.to_bytes() == again.model.to_bytes()
@@ -81,7 +86,7 @@ def test_shards_are_mixed_as_in_memory(folder, pool, source):
 
 
 def test_a_scaling_that_is_summed_part_by_part_is_that_of_one_machine(folder, pool):
-    found, whole = trained(folder, pool, shards=3), train("hinge", {}, LISTS, Schedule(1), scaling="standard")
+    found, whole = trained(folder, pool, shards=3), train(TrainingPlan("hinge", scaling="standard"), LISTS)
     assert found.model.scaler.shift == pytest.approx(whole.model.scaler.shift, rel=1e-12)
     assert found.model.scaler.divisor == pytest.approx(whole.model.scaler.divisor, rel=1e-12)
 
@@ -105,7 +110,7 @@ def test_validation_chooses_the_pass(folder, pool):
 
 @pytest.mark.parametrize("source", ["part-*.txt", "all.rounds", "all.parquet"])
 def test_metrics_over_parts_are_those_of_one_machine_to_the_bit(folder, pool, source):
-    model = train("hinge", {}, LISTS, Schedule(1), scaling="standard").model
+    model = train(TrainingPlan("hinge", scaling="standard"), LISTS).model
     data = inspect_parts(divide_files(f"{folder}/{source}", 5000), pool)
     assert len(data.parts) > 2 or source == "all.parquet"
     found, whole = evaluate_parts(model, data, METRICS), evaluate(model.score_rounds(LISTS), LISTS, METRICS)
@@ -126,8 +131,8 @@ def test_parts_may_lack_features_at_the_end_and_not_by_name(tmp_path, pool):
     (tmp_path / "b.txt").write_text("1 qid:3 3:1\n0 qid:3 1:2\n")
     data = inspect_parts(divide_files(tmp_path), pool)
     assert data.features.n_features == 3
-    whole = train("hinge", {}, read(tmp_path), Schedule(1, shuffle=False))
-    found = train_parts("hinge", {}, data, Schedule(1, shuffle=False), mode="sequential")
+    whole = train(TrainingPlan("hinge", schedule=Schedule(1, shuffle=False)), read(tmp_path))
+    found = train_parts(TrainingPlan("hinge", schedule=Schedule(1, shuffle=False)), data, mode="sequential")
     assert same(found.model.state, whole.model.state)
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "a.csv").write_text("label,qid,price\n1,7,0.5\n0,7,1\n")
@@ -143,8 +148,10 @@ def test_missing_values_are_filled_in_as_on_one_machine(tmp_path, pool, nan):
     lists = Rounds.from_arrays(X, LISTS.labels, np.repeat(LISTS.qids, np.diff(LISTS.offsets)), missing=True)
     parts = [lists[a : a + 20] for a in range(0, 80, 20)]
     data = inspect_parts(parts, pool, missing=True)
-    found = train_parts("hinge", {}, data, Schedule(2, shuffle=False), mode="sequential", nan=nan, scaling="standard")
-    whole = train("hinge", {}, lists, Schedule(2, shuffle=False), nan=nan, scaling="standard").model
+    found = train_parts(
+        TrainingPlan("hinge", schedule=Schedule(2, shuffle=False), nan=nan, scaling="standard"), data, mode="sequential"
+    )
+    whole = train(TrainingPlan("hinge", schedule=Schedule(2, shuffle=False), nan=nan, scaling="standard"), lists).model
     assert found.model.imputer.fill == pytest.approx(whole.imputer.fill, rel=1e-12)
     assert found.model.state["w"] == pytest.approx(whole.state["w"], rel=1e-6, abs=1e-9)
 
@@ -185,10 +192,10 @@ def test_what_parts_cannot_do_is_refused(folder, pool, options, message):
 @pytest.mark.parametrize("name", ["topk", "kernel"])
 def test_learners_that_cannot_be_mixed_go_from_part_to_part(folder, pool, name):
     data = inspect_parts(divide_files(f"{folder}/part-*.txt", 9000), pool)
-    with pytest.raises(DataError, match="its states cannot be mixed"):
-        train_parts(name, {}, data, Schedule(1))
-    found = train_parts(name, {}, data, Schedule(1, shuffle=False), mode="sequential")
-    assert same(found.model.state, train(name, {}, LISTS, Schedule(1, shuffle=False)).model.state)
+    with pytest.raises(DataError, match=f"the states of {name} cannot be mixed"):
+        train_parts(TrainingPlan(name), data)
+    found = train_parts(TrainingPlan(name, schedule=Schedule(1, shuffle=False)), data, mode="sequential")
+    assert same(found.model.state, train(TrainingPlan(name, schedule=Schedule(1, shuffle=False)), LISTS).model.state)
 
 
 @pytest.mark.parametrize("balance", ["query", "pair"])
@@ -196,12 +203,12 @@ def test_learners_that_cannot_be_mixed_go_from_part_to_part(folder, pool, name):
 def test_rank_svm_on_parts_is_the_solution_of_one_machine(folder, pool, source, balance):
     parameters = {"C": 3.0, "tol": 1e-9, "balance": balance}
     data = inspect_parts(divide_files(f"{folder}/{source}", 4000), pool)
-    found = train_parts("ranksvm", parameters, data, Schedule(1), mode="sequential", scaling="standard")
-    whole = train("ranksvm", parameters, LISTS, Schedule(1), scaling="standard")
+    found = train_parts(TrainingPlan("ranksvm", parameters, scaling="standard"), data, mode="sequential")
+    whole = train(TrainingPlan("ranksvm", parameters, scaling="standard"), LISTS)
     assert np.abs(found.model.coef - whole.model.coef).max() < 1e-8
     assert found.model.learner().predict(LISTS.X[:3]).shape == (3,)
     with pytest.raises(DataError, match="loss=squared"):
-        train_parts("ranksvm", {"loss": "hinge"}, data, Schedule(1))
+        train_parts(TrainingPlan("ranksvm", {"loss": "hinge"}), data)
 
 
 def test_what_fits_stays_in_the_cache():
@@ -215,7 +222,7 @@ def test_what_fits_stays_in_the_cache():
     for key in ("a", "b", "a", "b"):
         cache.get(key, lambda key=key: load(key))
     assert loads == ["a", "b"]
-    cache.forget("a")
+    cache.evict("a")
     cache.get("a", lambda: load("a"))
     assert loads == ["a", "b", "a"]
 

@@ -1,21 +1,21 @@
-"""Training on parts that are read where they lie: by this process, one part after the other, or by many workers.
+"""The tasks of training on parts, which run in this process or on the workers of a cluster.
 
-Every task is a pure function of its arguments: a worker that dies is replaced by another one, which reads the part
-again. A process keeps parts that it has prepared, as far as they fit into its share of memory.
+Every task is a pure function of its arguments: if a worker dies, another one reads its parts again. A process caches
+the parts that it has prepared, up to its share of memory.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ranktron.dask.mixed_pass import PlayedQueries, play_pieces
 from ranktron.data.imputation import known_values
 from ranktron.data.io.grouping import in_file
 from ranktron.data.io.parts import QUERIES, FeatureNumbers, FilePart, fit_features, hash_queries
@@ -26,8 +26,8 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import first_non_finite
 from ranktron.metrics import Metric, evaluate
+from ranktron.training.division import QueryPiece
 from ranktron.training.model import Model
-from ranktron.training.passes import PlayedQueries, QueryPiece, play_pieces
 from ranktron.types import Floats, Integers, State
 
 CACHE_BYTES = 1 << 30
@@ -36,45 +36,8 @@ Part = FilePart | Rounds
 """A part that is read on demand, or one that is in memory already."""
 
 
-class Workers(Protocol):
-    """Runs functions elsewhere, as `concurrent.futures` does; `home` is the same number for the same data."""
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, home: int) -> Future[Any]: ...
-
-
-@dataclass(frozen=True)
-class LocalWorkers:
-    """Workers of an executor, which do not care where data lie; futures among the arguments are waited for.
-
-    >>> from concurrent.futures import ThreadPoolExecutor
-    >>> with ThreadPoolExecutor(1) as executor:
-    ...     LocalWorkers(executor).submit(max, 1, 2, home=0).result()
-    2
-    """
-
-    executor: Executor
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, home: int) -> Future[Any]:
-        return self.executor.submit(function, *map(_resolved, arguments))
-
-
-def keep(value: Any) -> Any:
-    """The value itself: a task that brings it to a worker, which then has it for other tasks.
-
-    >>> keep(3)
-    3
-    """
-    return value
-
-
-def _resolved(argument: Any) -> Any:
-    if isinstance(argument, list):
-        return [_resolved(each) for each in argument]
-    return argument.result() if isinstance(argument, Future) else argument
-
-
 class PartSummary(NamedTuple):
-    """What has to be known of a part before training: counts and sums, but no document."""
+    """Counts and sums of a part, without its documents."""
 
     queries: int
     documents: int
@@ -89,9 +52,9 @@ class PartSummary(NamedTuple):
 
 @dataclass
 class PartCache:
-    """Prepared parts of this process: what fits below the limit stays, of the rest the last two.
+    """The prepared parts of this process: permanently up to a limit, and the last two of those beyond it.
 
-    A pass goes over all parts in turn; to forget the oldest part would forget each just before it is needed.
+    A pass goes over all parts in turn. Evicting the least recently used part would evict each just before its next use.
 
     Parameters
     ----------
@@ -107,43 +70,43 @@ class PartCache:
     """
 
     limit: int = CACHE_BYTES
-    kept: dict[Any, Rounds] = field(default_factory=dict)
-    recent: dict[Any, Rounds] = field(default_factory=dict)
-    locks: dict[Any, threading.Lock] = field(default_factory=dict)
-    used: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    permanent: dict[Any, Rounds] = field(default_factory=dict)  # parts within the limit
+    recent: dict[Any, Rounds] = field(default_factory=dict)  # the last two of the others
+    locks: dict[Any, threading.Lock] = field(default_factory=dict)  # held while a part is loaded
+    used: int = 0  # bytes of the permanent parts
+    _lock: threading.Lock = field(default_factory=threading.Lock)  # guards all of the above
 
     def get(self, key: Any, load: Callable[[], Rounds]) -> Rounds:
         """The part of that key; it is loaded once, even if two threads ask for it."""
         with self._lock:
             lock = self.locks.setdefault(key, threading.Lock())
         with lock:
-            found = self.kept.get(key, self.recent.get(key))
-            if found is None:
-                found = load()
-                self._keep(key, found)
-        return found
+            rounds = self.permanent.get(key, self.recent.get(key))
+            if rounds is None:
+                rounds = load()
+                self._add(key, rounds)
+        return rounds
 
-    def _keep(self, key: Any, rounds: Rounds) -> None:
+    def _add(self, key: Any, rounds: Rounds) -> None:
         size = _bytes_of(rounds)
         with self._lock:
             if self.used + size <= self.limit:
-                self.kept[key], self.used = rounds, self.used + size
+                self.permanent[key], self.used = rounds, self.used + size
                 return
             while len(self.recent) > 1:
                 self.recent.pop(next(iter(self.recent)))
             self.recent[key] = rounds
 
-    def forget(self, key: Any) -> None:
-        """Forgets a part."""
+    def evict(self, key: Any) -> None:
+        """Removes a part from the permanent ones."""
         with self._lock:
-            rounds = self.kept.pop(key, None)
+            rounds = self.permanent.pop(key, None)
             self.used -= 0 if rounds is None else _bytes_of(rounds)
 
     def clear(self) -> None:
-        """Forgets all parts."""
+        """Removes all parts."""
         with self._lock:
-            self.kept.clear()
+            self.permanent.clear()
             self.recent.clear()
             self.locks.clear()
             self.used = 0
@@ -159,14 +122,8 @@ CACHE = PartCache()
 """The parts of this process."""
 
 
-def set_cache_limit(limit: int) -> None:
-    """Limits the memory that a process keeps parts in; those that it has are forgotten."""
-    CACHE.clear()
-    CACHE.limit = limit
-
-
 def name_of(part: Part) -> str:
-    """A part for messages."""
+    """The name of a part in messages."""
     return part.name if isinstance(part, FilePart) else "a part in memory"
 
 
@@ -176,9 +133,9 @@ def _naming(part: Part) -> AbstractContextManager[None]:
 
 
 def load_part(part: Part, features: FeatureNumbers | None = None) -> Rounds:
-    """The queries of a part, with the features of all parts if they are given.
+    """The queries of a part, with `features`, or else with those it has itself.
 
-    What has been parsed is kept until it is prepared; a store need not be parsed.
+    Parsed text is cached until it is prepared; a store needs no parsing.
     """
     if not isinstance(part, FilePart):
         return part if features is None else fit_features(part, features)
@@ -194,7 +151,7 @@ def load_part(part: Part, features: FeatureNumbers | None = None) -> Rounds:
 
 
 def summarise_part(part: Part, missing: bool = False) -> PartSummary:
-    """Reads a part and counts; a number that is not finite is an error that names the part."""
+    """Reads a part and counts; numbers that are not finite are refused."""
     rounds = load_part(part)
     with _naming(part):
         numbers = rounds.X.values if isinstance(rounds.X, Sparse) else rounds.X.reshape(-1)
@@ -233,25 +190,25 @@ def prepare_part(part: Part, features: FeatureNumbers, model: Model) -> Rounds:
     with _naming(part):
         prepared = model.prepare(load_part(part, features))
     if isinstance(part, FilePart):
-        CACHE.forget(part)
+        CACHE.evict(part)
     return prepared
 
 
 def warm_part(token: str, part: Part, features: FeatureNumbers, model: Model) -> None:
-    """Prepares a part before it is needed."""
+    """Loads and prepares a part in advance."""
     take_prepared(token, part, features, model)
 
 
 def on_prepared(
     part: Part, token: str, features: FeatureNumbers, model: Model, function: Callable[..., Any], *arguments: Any
 ) -> Any:
-    """A function of the prepared queries of a part, which are kept for the next call."""
+    """Applies a function to the prepared queries of a part, which are cached for the next call."""
     rounds = part if isinstance(part, FilePart) else prepare_part(part, features, model)
     return function(take_prepared(token, rounds, features, model), *arguments)
 
 
 def take_prepared(token: str, part: Part, features: FeatureNumbers, model: Model) -> Rounds:
-    """A part as the learner takes it: a file is prepared once and kept, a part in memory is prepared already."""
+    """The prepared queries of a part: a file is prepared once and cached, a part in memory is prepared already."""
     if not isinstance(part, FilePart):
         return part
     return CACHE.get((token, part), lambda: prepare_part(part, features, model))
@@ -266,15 +223,15 @@ def play_parts(
     queries: Sequence[Integers],
     metrics: tuple[Metric, ...] = (),
 ) -> PlayedQueries:
-    """Plays queries of some parts, from a state: a task that any worker may run, any number of times.
+    """Plays queries of parts, from a state: a task that any worker may run, any number of times.
 
-    Parts in memory are prepared already. `token` names the run, so that parts of another one are not mistaken.
+    Parts in memory are prepared already. `token` names the run, to which cached parts belong.
     """
 
     def load(number: int) -> Rounds:
         return take_prepared(token, parts[number], features, model)
 
-    pieces = [QueryPiece(number, which) for number, which in enumerate(queries)]
+    pieces = [QueryPiece(number, order) for number, order in enumerate(queries)]
     with _naming(parts[0]) if len(parts) == 1 else nullcontext():
         return play_pieces(model.blank_learner, state, pieces, load, metrics)
 
@@ -287,18 +244,18 @@ def evaluate_part(
     if not len(rounds):
         return {str(each): np.zeros(0) for each in metrics}, rounds.qids, 0
     with _naming(part):
-        found = evaluate(model.score_rounds(rounds), rounds, metrics)
-    return dict(found.per_query), found.qids, found.empty_queries
+        evaluation = evaluate(model.score_rounds(rounds), rounds, metrics)
+    return dict(evaluation.per_query), evaluation.qids, evaluation.empty_queries
 
 
 def common_features(summaries: Sequence[PartSummary], names: Sequence[str]) -> FeatureNumbers:
-    """The features that all parts have together: numbered ones may be missing at the end of a part, named ones not."""
+    """The features of all parts together: numbered ones may be missing at the end of a part, named ones may not."""
     first = summaries[0].features
     for summary, name in zip(summaries, names, strict=True):
         if summary.features.feature_names != first.feature_names:
-            known, found = set(first.feature_names or ()), set(summary.features.feature_names or ())
-            if known != found:
-                differing = ", ".join(sorted(known ^ found)) or "names and numbers"
+            expected, own = set(first.feature_names or ()), set(summary.features.feature_names or ())
+            if expected != own:
+                differing = ", ".join(sorted(expected ^ own)) or "names and numbers"
                 raise DataError(f"{name}: it has other features than {names[0]}: {differing}")
     low = min(summary.features.first_index for summary in summaries)
     width = max(s.features.n_features + s.features.first_index - low for s in summaries)

@@ -5,14 +5,15 @@ import numpy as np
 import pytest
 
 from ranktron import DataError
+from ranktron.dask.training import inspect_parts, train_parts
 from ranktron.data.io import write
 from ranktron.data.io.parts import divide_files
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.batch.rank_mm_problem import RankMMProblem
 from ranktron.learners.schedule import Schedule
-from ranktron.training.distributed import inspect_parts, train_parts
-from ranktron.training.fit import train
-from ranktron.training.parts import LocalWorkers
+from ranktron.training.fit import TrainingPlan, train
+from ranktron.training.workers import LocalWorkers
+from tests.plans import plan_of
 
 LISTS = WebSearch(features=8, documents=10).rounds(81)
 PARTS = [LISTS[a:b] for a, b in itertools.pairwise([0, 20, 21, 47, 60, 81])]
@@ -21,7 +22,7 @@ PARTS = [LISTS[a:b] for a, b in itertools.pairwise([0, 20, 21, 47, 60, 81])]
 def on_parts(parts, parameters, workers=2, schedule=None, **options):
     with ThreadPoolExecutor(workers) as executor:
         data = inspect_parts(parts, LocalWorkers(executor))
-        return train_parts("rankmm", parameters, data, schedule or Schedule(), **options)
+        return train_parts(plan_of(options, "rankmm", parameters, schedule or Schedule()), data, **options)
 
 
 @pytest.mark.parametrize("loss", ["average", "max", "max-average"])
@@ -29,7 +30,7 @@ def on_parts(parts, parameters, workers=2, schedule=None, **options):
 def test_the_optimum_is_that_of_one_machine_within_the_gap(loss, shards):
     parameters = {"loss": loss, "C": 3.0, "tol": 1e-4}
     found = on_parts(PARTS, parameters, shards=shards).model
-    whole = train("rankmm", parameters, LISTS, Schedule()).model
+    whole = train(TrainingPlan("rankmm", parameters), LISTS).model
     history, problem = found.state["history"], RankMMProblem(LISTS, loss, 3.0)
     primal, gap = history[:, 0].min(), history[-1, 2]
     assert gap <= 1e-4 * primal
@@ -53,7 +54,7 @@ def test_no_pass_lowers_the_dual_value():
 def test_one_shard_in_order_is_one_machine():
     parameters, schedule = {"C": 2.0, "max_iter": 4, "tol": 1e-14}, Schedule(shuffle=False)
     found = on_parts(PARTS, parameters, schedule=schedule, mode="sequential").model
-    whole = train("rankmm", parameters, LISTS, schedule).model
+    whole = train(TrainingPlan("rankmm", parameters, schedule), LISTS).model
     assert found.state["history"] == pytest.approx(whole.state["history"], rel=1e-9, abs=1e-12)
     assert found.coef == pytest.approx(whole.coef, rel=1e-9, abs=1e-12)
 
