@@ -9,9 +9,8 @@ import pytest
 from ranktron import DataError, Model, metric
 from ranktron.dask.mixed_pass import MixedPass, play_pieces
 from ranktron.data.synthetic import WebSearch
-from ranktron.learners import hinge_perceptron
+from ranktron.learners import hinge_perceptron, predtron_ranker
 from ranktron.learners.checks import same
-from ranktron.learners.predtron.ranker import predtron_ranker
 from ranktron.learners.schedule import Fit, History, Schedule
 from ranktron.training.algorithms import algorithm
 from ranktron.training.division import Division, QueryPiece
