@@ -26,7 +26,7 @@ from ranktron.metrics.interleaving import (
     TeamDraft,
 )
 from ranktron.metrics.off_policy import RankingPolicy
-from ranktron.training.figures.curves import panels
+from ranktron.training.figures.plots import panels
 
 K, PAGES, CLICKS, RUNS, HORIZON = 10, 2_000, 3, 200, 20_000
 DISCOUNT = 1.0 / np.log2(np.arange(2.0, K + 2.0))

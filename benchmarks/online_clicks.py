@@ -19,7 +19,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import fit_scaler, scale
 from ranktron.learners import hinge_perceptron, online_listnet, pdgd_ranker, top_k_ranker
 from ranktron.learners.loop import play
-from ranktron.training.figures.curves import panels
+from ranktron.training.figures.plots import panels
 
 AFTER = (100, 300, 1_000, 3_000, 10_000)
 JUDGED = (1_000, 10_000)

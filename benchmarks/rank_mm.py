@@ -22,7 +22,7 @@ from ranktron.learners.batch.rank_svm import Objective, minimise, minimise_objec
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import evaluate
 from ranktron.training.cross_validation import read_folds
-from ranktron.training.figures.curves import COLOURS
+from ranktron.training.figures.plots import COLOURS
 from reproduction.harness.rank_mm_cells import METRICS, SELECT
 from reproduction.theory.pegasos import Pegasos
 from reproduction.theory.rank_mm import solve_path

@@ -17,7 +17,7 @@ from ranktron import read
 from ranktron.learners import TopK, online_listnet, top_k_ranker
 from ranktron.learners.algorithms.topk import make_surrogate
 from ranktron.learners.steps import Constant, InversePower
-from ranktron.training.figures.curves import panels
+from ranktron.training.figures.plots import panels
 from reproduction.theory.top_k_games import trial
 
 ROUNDS, SEEDS, FOLDS = 30_000, 2, 5

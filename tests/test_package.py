@@ -86,7 +86,7 @@ def test_every_public_name_exists_and_is_documented():
 
 
 def test_a_missing_extra_says_what_to_install(monkeypatch, tmp_path):
-    from ranktron.training.figures.curves import curves
+    from ranktron.training.figures.plots import curves
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ranktron.MissingExtra, match=r"pip install 'ranktron\[plot\]'"):

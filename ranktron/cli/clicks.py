@@ -49,7 +49,7 @@ def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: b
     with show_activity("estimating examination"):
         curves, refused = _estimates(impressions, X, replicates, seed)
     if picture:
-        from ranktron.training.figures.examination import draw_examination
+        from ranktron.training.figures.plots import draw_examination
 
         draw_examination(picture, impressions.click_through(), curves)
     summary = _summary(impressions, curves, refused)

@@ -153,7 +153,7 @@ def _table(done: int, total: int, sums: dict[str, float], learners: Any, levels:
 def _save(picture: Path, model: Path, lines: Any, learners: Any, levels: dict[str, float]) -> bool:
     """Saves the model and the picture; returns whether the picture could be drawn."""
     from ranktron.errors import DataError, MissingExtra
-    from ranktron.training.figures.curves import curves
+    from ranktron.training.figures.plots import curves
     from ranktron.training.model import Model
 
     try:

@@ -206,7 +206,7 @@ def _numbers(estimate: Estimate) -> dict[str, Any]:
 
 
 def _draw(path: str, log: str, shown: Estimate, by_model: dict[str, dict[str, Estimate]]) -> None:
-    from ranktron.training.figures.intervals import intervals
+    from ranktron.training.figures.plots import intervals
 
     groups = {
         model: {name.replace("_", " "): (each.value, each.low, each.high) for name, each in all.items()}

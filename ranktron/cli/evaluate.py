@@ -124,7 +124,7 @@ def _draw(path: str, model: str, rounds: Any, scores: Any, feature_scores: Any, 
     from ranktron.metrics import evaluate as measure
     from ranktron.metrics import metric
     from ranktron.training.baselines import random_means
-    from ranktron.training.figures.curves import curves
+    from ranktron.training.figures.plots import curves
 
     depths = list(range(1, 21))
     cuts = [metric(f"ndcg@{k}") for k in depths]

@@ -135,7 +135,7 @@ def _sweep(options: SweepOptions) -> None:
 
 def _draw(path: str, rows: list[Swept], key: str, title: str) -> None:
     """Plots the time averages and validation metrics over the values."""
-    from ranktron.training.figures.curves import curves
+    from ranktron.training.figures.plots import curves
 
     values = [row.value for row in rows]
     lines = {f"{m}, time average": (values, [row.online[m] for row in rows]) for m in rows[0].online}

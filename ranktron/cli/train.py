@@ -214,7 +214,7 @@ def _finish(trained: Trained, options: TrainOptions) -> None:
     out, metrics = options.out, options.metrics
     trained.model.save(out)
     if options.curve:
-        from ranktron.training.figures.history import draw_history
+        from ranktron.training.figures.plots import draw_history
 
         draw_history(trained.history, options.curve, metrics, title=f"{trained.model.kind}: learning curve")
     summary = _summary(trained, metrics, out)

@@ -20,8 +20,7 @@ from ranktron.learners.base import BaseLearner
 from ranktron.learners.fused import can_fuse, play_pass
 from ranktron.learners.loop import play
 from ranktron.learners.mixing import start_from_mean
-from ranktron.learners.schedule import Fit
-from ranktron.learners.weight_spread import next_snapshot
+from ranktron.learners.schedule import Fit, next_snapshot
 from ranktron.metrics import Metric
 from ranktron.training.division import Division, QueryPiece, starts_from_mean
 from ranktron.types import Floats, Integers, State
@@ -172,7 +171,7 @@ class MixedPass:
                 learner.restore(learner.mix(state, [each.state for each in played], weights))
             for each in played:
                 history.note_all(each.losses, each.values, every)
-            if learner.rounds >= due and learner.coef is not None:
+            if learner.rounds >= due:
                 history.spread.note(learner.rounds, learner.coef)
             fit.advance(sizes[k])
             if fit.interrupted:

@@ -35,8 +35,7 @@ from ranktron.data.moments import Moments
 from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import GLOBAL, choose_scaling, make_scaler
 from ranktron.errors import DataError, warn
-from ranktron.learners.schedule import Fit, History
-from ranktron.learners.weight_spread import Spread
+from ranktron.learners.schedule import Fit, History, Spread
 from ranktron.metrics import Evaluation, Metric
 from ranktron.training.algorithms import algorithm, stored_algorithm
 from ranktron.training.division import MIXES, Division, QueryPiece, record_division

@@ -1,10 +1,10 @@
-"""A training run: the order of its queries, the choice of the best pass, its progress, and Ctrl-C."""
+"""A training run: the order of its queries, the best pass, progress, the spread of the weights, and Ctrl-C."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -16,16 +16,82 @@ import numpy as np
 from ranktron.data import streams
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.learners.weight_spread import Spread
 from ranktron.metrics import Metric, evaluate
 from ranktron.types import FeedbackModel, Floats, Integers, Round, State, Turn
 from ranktron.types.validation import check_count
 
+_FIRST_SNAPSHOT = 32  # rounds
+_SNAPSHOTS_PER_DOUBLING = 8
+_SNAPSHOT_SHARE = 1 / 4  # the weight of a new snapshot in the running mean
 PATIENCE = "passes in a row without a better one, after which training ended"
 UNEVEN = (
     "sample_weight must be the same for all rows of a query, or 0 for rows to leave out: a ranker that learns in "
     "passes plays whole queries; RankSVM, RankBoost and RankMM take weights of single documents"
 )
+
+
+def next_snapshot(rounds: int) -> int:
+    """The first number of rounds after `rounds` at which a snapshot is due.
+
+    >>> [next_snapshot(0), next_snapshot(32), next_snapshot(67), next_snapshot(1024)]
+    [32, 36, 72, 1152]
+    """
+    after = max(rounds + 1, _FIRST_SNAPSHOT)
+    gap = (1 << (after.bit_length() - 1)) // _SNAPSHOTS_PER_DOUBLING
+    return -(-after // gap) * gap
+
+
+@dataclass(eq=False)
+class Spread:
+    """How much the weights still change: their running mean and variance over the last part of a stream.
+
+    A snapshot of the weights is taken eight times for every doubling of the number of rounds, at round numbers that do
+    not depend on how training is divided into runs. Each new snapshot has weight 1/4 and the older ones fade, so that
+    nine tenths of the weight are on the last half of all rounds. Even a long stream has only a few dozen snapshots.
+
+    >>> spread = Spread()
+    >>> for rounds, w in enumerate([1.0, 3.0], start=32):
+    ...     spread.note(rounds, np.array([w]))
+    >>> spread.mean, spread.deviation, spread.rounds
+    (array([2.]), array([1.]), 33)
+    """
+
+    snapshots: int = 0
+    rounds: int = 0
+    mean: Floats | None = None
+    variance: Floats | None = None
+
+    def note(self, rounds: int, coef: Floats | None) -> None:
+        """Takes a snapshot of the weights, if the learner has any."""
+        if coef is None:
+            return
+        if self.mean is None or self.variance is None:
+            self.mean, self.variance = np.zeros(len(coef)), np.zeros(len(coef))
+        self.snapshots, self.rounds = self.snapshots + 1, rounds
+        share = max(_SNAPSHOT_SHARE, 1.0 / self.snapshots)
+        step = coef - self.mean
+        self.mean = self.mean + share * step
+        self.variance = (1.0 - share) * (self.variance + share * step * step)
+
+    @property
+    def deviation(self) -> Floats | None:
+        """The standard deviation of each weight; None before two snapshots."""
+        return None if self.variance is None or self.snapshots < 2 else np.sqrt(self.variance)
+
+    def record(self) -> dict[str, Any]:
+        """The spread as a model file stores it; empty before the first snapshot."""
+        if self.mean is None:
+            return {}
+        return {"snapshots": self.snapshots, "rounds": self.rounds, "mean": self.mean, "variance": self.variance}
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Spread:
+        """The spread that the record of a model stores."""
+        stored = record.get("spread")
+        if not stored:
+            return cls()
+        mean, variance = np.array(stored["mean"], float), np.array(stored["variance"], float)
+        return cls(int(stored["snapshots"]), int(stored["rounds"]), mean, variance)
 
 
 class Interrupts:

@@ -25,8 +25,7 @@ from ranktron.learners.base import BaseLearner, CompiledPass
 from ranktron.learners.clicks.click_models import click_model
 from ranktron.learners.fused import can_fuse, play_pass
 from ranktron.learners.loop import play
-from ranktron.learners.schedule import Fit, History, Schedule, Validation, repetitions
-from ranktron.learners.weight_spread import Spread, next_snapshot
+from ranktron.learners.schedule import Fit, History, Schedule, Spread, Validation, next_snapshot, repetitions
 from ranktron.metrics import Metric, metric
 from ranktron.training.algorithms import algorithm
 from ranktron.training.model import Model, served_scores
@@ -174,7 +173,7 @@ def train(
     elif plan.feedback is not None:
         raise DataError(f"{start.kind} learns from all labels at once, not from the clicks of a simulated user")
     if compile_first:
-        warm_up(start, fit, metrics)
+        compile_ahead(start, fit, metrics)
     if solver is None:
         play_schedule(learner, fit, metrics)
         state = learner.state()
@@ -199,7 +198,7 @@ def _quietly() -> Iterator[None]:
         log.setLevel(level)
 
 
-def warm_up(model: Model, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
+def compile_ahead(model: Model, fit: Fit, metrics: Sequence[Metric] = ()) -> None:
     """Compiles everything a run calls, by training a blank learner once on a list of two documents.
 
     The reported speed of the run then does not include compilation. The learner is discarded.
@@ -388,8 +387,8 @@ def _play_epoch(learner: BaseLearner, fit: Fit, metrics: tuple[Metric, ...], eve
     for turn in play(learner, rounds, fit.feedback or learner.simulated_feedback, metrics):
         history.note(turn, every)
         if learner.rounds == due:
-            _snapshot(learner, history)
-            due = next_snapshot(learner.rounds)
+            history.spread.note(due, learner.coef)
+            due = next_snapshot(due)
         fit.advance(1)
         if fit.interrupted:
             break
@@ -406,15 +405,9 @@ def _play_compiled(
         chunk = queries[: min(CHUNK, due - learner.rounds)]
         history.note_all(*play_queries(fit.rounds, chunk, metrics), every)
         if learner.rounds == due:
-            _snapshot(learner, history)
+            history.spread.note(due, learner.coef)
         fit.advance(len(chunk))
         queries = queries[len(chunk) :]
-
-
-def _snapshot(learner: BaseLearner, history: History) -> None:
-    coef = learner.coef
-    if coef is not None:
-        history.spread.note(learner.rounds, coef)
 
 
 def resume_position(model: Model, queries: int, division: Mapping[str, Any] | None = None) -> int:

@@ -66,7 +66,7 @@ NAMED: Mapping[str, System] = {
     "RTop-kF, 2 labels": System("topk", {"preset": "recommended", "explore": 1.0, "floor": 0.0}, {}, 100),
     "Predtron": System("predtron", {"average": True}, {"representation": ("-i^1.1", "discount")}, 10),
     "PDGD, clicks": System("pdgd", {}, {"eta": (0.1, 1.0), "average": (False, True)}),
-    "kernel ListNet": System("kernel", {"update": "listnet", "output": "average"}, {"eta": (0.3, 1.0, 3.0)}, 5),
+    "kernel ListNet": System("kernel", {"update": "listnet", "average": True}, {"eta": (0.3, 1.0, 3.0)}, 5),
     "pairwise, average": System("pairwise", {"output": "average"}, {}, 20),
     "committee": System("committee", {}, {}, 20),
     "RankSVM": System("ranksvm", {}, _COST, 1, seeded=False),

@@ -314,7 +314,7 @@ def test_demo_without_the_extra_names_no_picture(run, monkeypatch):
     def refuse(*_, **__):
         raise MissingExtra("drawing a picture", "plot")
 
-    monkeypatch.setattr("ranktron.training.figures.curves.curves", refuse)
+    monkeypatch.setattr("ranktron.training.figures.plots.curves", refuse)
     code, out, err = run("demo", "--queries", 20)
     assert code == 0
     assert "curve.png" not in out

@@ -7,8 +7,7 @@ from ranktron import Model
 from ranktron.data.serialization import same
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners import online_listnet, slam_perceptron
-from ranktron.learners.schedule import Fit, Schedule
-from ranktron.learners.weight_spread import Spread, next_snapshot
+from ranktron.learners.schedule import Fit, Schedule, Spread, next_snapshot
 from ranktron.training.fit import TrainingPlan, play_schedule, train
 
 NOISY = WebSearch(features=6, documents=10).rounds(64)

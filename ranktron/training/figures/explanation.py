@@ -9,7 +9,7 @@ from math import isnan
 
 import numpy as np
 
-from ranktron.training.figures.curves import COLOURS
+from ranktron.training.figures.plots import COLOURS
 from ranktron.training.figures.weights import Weights
 from ranktron.training.model import Explanation, Model
 from ranktron.types import Floats

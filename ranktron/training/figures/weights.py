@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktron.data.scaling import Global
-from ranktron.learners.weight_spread import Spread
+from ranktron.learners.schedule import Spread
 from ranktron.training.algorithms import FIXED, stored_algorithm
 from ranktron.training.model import Model
 from ranktron.types import Floats

@@ -6,7 +6,7 @@ from ranktron import DataError
 from ranktron.data.synthetic import Separable
 from ranktron.learners.schedule import Schedule
 from ranktron.metrics import metric
-from ranktron.training.figures.history import draw_history
+from ranktron.training.figures.plots import draw_history
 from ranktron.training.fit import TrainingPlan, train
 
 LISTS = Separable(documents=6, features=4).rounds(40)
