@@ -1,8 +1,8 @@
 """RankBoost on parts: each part sums the weights of its documents between global cut points, and the sums are added.
 
-A part keeps one byte for each feature of each document: between which cut points it lies. In a round the sums of
-neighbouring parts that lie together are added where they are, and features × cut points sums of each shard are sent.
-Both are added in the order of the parts, so that the result depends on parts and shards, and not on workers.
+A part stores one byte for each feature of each document, the bin between two cut points. In a round each worker adds
+the sums of its neighbouring parts, and sends features × cut points sums for each shard. Both are added in the order of
+the parts, so that the result depends on parts and shards, and not on workers.
 """
 
 from __future__ import annotations
@@ -36,25 +36,22 @@ class BinStep(NamedTuple):
 
 @dataclass(eq=False)
 class BinnedQueries:
-    """The queries of a part, with the bin of each document in each feature, and scores that were computed last.
+    """The queries of a part, with the bin of each document in each feature."""
 
-    The scores are a function of the steps; those of a beginning of the steps are continued.
-    """
-
-    codes: Codes
+    codes: Codes  # features × documents
     labels: Floats
     offsets: Integers
-    shares: Floats
-    start: Floats
-    last: tuple[tuple[BinStep, ...], Floats] = field(repr=False)
+    shares: Floats  # the weight of a pair of each query
+    start: Floats  # scores before the first step
+    last: tuple[tuple[BinStep, ...], Floats] = field(repr=False)  # the latest steps and their scores, to continue from
 
     def scores(self, steps: tuple[BinStep, ...]) -> Floats:
-        """The scores after some steps."""
-        before, scores = self.last
-        if steps[: len(before)] != before:
-            before, scores = (), self.start
+        """The scores after these steps."""
+        done, scores = self.last
+        if steps[: len(done)] != done:
+            done, scores = (), self.start
         scores = scores.copy()
-        for feature, cut, alpha in steps[len(before) :]:
+        for feature, cut, alpha in steps[len(done) :]:
             scores[self.codes[feature] <= cut] += alpha
         self.last = steps, scores
         return scores
@@ -87,14 +84,14 @@ def bin_queries(rounds: Rounds, balance: str, cuts: Floats, start: State) -> Bin
 
 
 def sum_weights(parts: Sequence[BinnedQueries], scale: float, steps: tuple[BinStep, ...]) -> tuple[float, Floats]:
-    """The weight of all pairs of some parts after some steps, and the sums of the documents' weights in each bin."""
+    """The weight of all pairs of parts after the steps, and the sum of the document weights in each bin."""
     return add_sums([_sum_part(queries, scale, steps) for queries in parts])
 
 
-def add_sums(found: Sequence[tuple[float, Floats]]) -> tuple[float, Floats]:
+def add_sums(parts: Sequence[tuple[float, Floats]]) -> tuple[float, Floats]:
     """Adds up weights and sums, in order."""
-    potential, total = found[0]
-    for more, sums in found[1:]:
+    potential, total = parts[0]
+    for more, sums in parts[1:]:
         potential, total = potential + more, total + sums
     return potential, total
 
@@ -129,7 +126,7 @@ class PartsBoosting:
     >>> bins, weights = describe_part(lists, "pair")
     >>> cuts, nothing = merge_bins([bins]), dict.fromkeys(("features", "thresholds", "alphas"), np.zeros(0, np.int64))
     >>> binned = bin_queries(lists, "pair", cuts, nothing)
-    >>> boosting = PartsBoosting(lambda function, *given: [function([binned], *given)], cuts, [weights])
+    >>> boosting = PartsBoosting(lambda function, *arguments: [function([binned], *arguments)], cuts, [weights])
     >>> boosting.step()
     True
     >>> boosting.features, boosting.thresholds

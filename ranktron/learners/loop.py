@@ -24,10 +24,9 @@ def play(
 ) -> Iterator[Turn]:
     """Plays a stream: ranks each query, learns from its feedback, and yields one `Turn` per round.
 
-    Round numbers continue from `learner.rounds`, so that a second pass continues step sizes and chance instead of
-    repeating them. Metrics evaluate the ranking that was shown, before learning from it. With `delay`, the
-    feedback of a round arrives only after that many later rounds have been ranked; feedback that is outstanding at the
-    end of the stream arrives then.
+    Round numbers continue from `learner.rounds`: a second pass continues step sizes and random choices instead of
+    repeating them. Metrics evaluate each ranking as it is shown, before learning from it. With `delay`, the feedback of
+    a round arrives after that many later rounds were ranked; outstanding feedback arrives at the end of the stream.
 
     Parameters
     ----------
@@ -40,7 +39,7 @@ def play(
     metrics : str, Metric, or several of them
         Computed for each ranking as it was shown.
     delay : int
-        How many later rounds are ranked before the feedback of a round arrives.
+        The number of later rounds that are ranked before the feedback of a round arrives.
 
     Examples
     --------
@@ -52,29 +51,29 @@ def play(
     [1.0, 0.0]
     """
     check_count(delay, "the delay, in rounds,", 0)
-    given = [metrics] if isinstance(metrics, str) or callable(metrics) else metrics
-    named = [metric(each) if isinstance(each, str) else each for each in given]
-    measures = [_measure(each) for each in named]
-    if delay == 0 and feedback is full and all(isinstance(each, Metric) for each in named):
-        from ranktron.learners.fused import can_fuse, play_compiled  # which not every learner needs
+    several = [metrics] if isinstance(metrics, str) or callable(metrics) else metrics
+    callables = [metric(each) if isinstance(each, str) else each for each in several]
+    measures = [_measure(each) for each in callables]
+    if delay == 0 and feedback is full and all(isinstance(each, Metric) for each in callables):
+        from ranktron.learners.fused import can_fuse, play_compiled  # not every learner needs it
 
-        # A learner with a `rank` or `learn` of its own, such as one that is observed, is asked for each of them.
+        # An instance with its own `rank` or `learn`, such as one under observation, plays in Python.
         if can_fuse(learner) and not {"rank", "learn"} & vars(learner).keys():
             play_round = partial(_play_round, learner, feedback, measures)
-            return play_compiled(learner, rounds, cast(list[Metric], named), play_round)
+            return play_compiled(learner, rounds, cast(list[Metric], callables), play_round)
     return _play_in_python(learner, rounds, feedback, measures, delay)
 
 
 def _play_in_python(
     learner: Learner, rounds: Iterable[Round], feedback: FeedbackModel, measures: Sequence[Measure], delay: int
 ) -> Iterator[Turn]:
-    under_way: deque[tuple[Round, Ranking, tuple[float, ...]]] = deque()
+    outstanding: deque[tuple[Round, Ranking, tuple[float, ...]]] = deque()
     for number, round in enumerate(rounds, start=learner.rounds):
-        under_way.append(_show(learner, measures, round, number))
-        if len(under_way) > delay:
-            yield _settle(learner, feedback, *under_way.popleft())
-    while under_way:
-        yield _settle(learner, feedback, *under_way.popleft())
+        outstanding.append(_show(learner, measures, round, number))
+        if len(outstanding) > delay:
+            yield _settle(learner, feedback, *outstanding.popleft())
+    while outstanding:
+        yield _settle(learner, feedback, *outstanding.popleft())
 
 
 def _play_round(

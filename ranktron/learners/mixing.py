@@ -42,8 +42,8 @@ def mix_states(
         w = Σ_s μ_s w_s,    rounds = n_0 + Σ_s (n_s − n_0),    Σ_t w_t = A_0 + Σ_s (A_s − A_0)
 
     A is the sum of the weight vectors of all rounds, from which averaged weights are computed: the mean of the mixed
-    state is that of all rounds of all shards. One state is returned as it is. The order of the states is that of the
-    sums, so that the same states give the same bits.
+    state is that of all rounds of all shards. A single state is returned unchanged. Sums are taken in the order of the
+    states, so that the same states give the same bits.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ def mix_states(
     states : sequence of State
         The state of each shard.
     weights : sequence of float
-        How much each shard counts, at least 0; they are divided by their sum.
+        The weight of each shard, at least 0; they are divided by their sum.
     vector : str
         The name of the vector that is mixed.
     link : callable
-        The weights that belong to such a vector, where they are not the vector itself.
+        Maps such a vector to weights, if it is not the weights themselves.
 
     Examples
     --------
@@ -77,14 +77,14 @@ def mix_states(
 
     mixed = {name: value + sum(state[name] - value for state in states) for name, value in start.items()}
     mixed[vector] = sum(share * state[vector] for share, state in zip(shares.tolist(), states, strict=True))
-    before = iterates(start)
-    total = before + sum(iterates(state) - before for state in states)
+    origin = iterates(start)
+    total = origin + sum(iterates(state) - origin for state in states)
     mixed[LAG] = mixed["rounds"] * link(mixed[vector]) - total
     return mixed
 
 
 def start_from_mean(state: State) -> State:
-    """The state of a learner with weights w that goes on from the mean of all weights so far; no sum changes.
+    """The state with the mean of all weights so far as the current weights; sums are unchanged.
 
     >>> from ranktron.learners import hinge_perceptron
     >>> begun = {**hinge_perceptron(1).state(), "rounds": 4, "w": np.array([3.0]), "lag": np.array([4.0])}

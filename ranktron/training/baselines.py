@@ -39,7 +39,7 @@ def random_means(rounds: Rounds, metrics: Sequence[Metric], seed: int = 0) -> di
 
 
 def best_feature(rounds: Rounds, metrics: Sequence[Metric], watch: Callable[[int], None] | None = None) -> BestFeature:
-    """The single feature, up or down, that is best by the first metric *on these data*: an optimistic baseline.
+    """The best single feature, ascending or descending, by the first metric *on these data*: an optimistic baseline.
 
     Of sparse features only the most frequent ones are tried.
     """
@@ -56,12 +56,12 @@ def best_feature(rounds: Rounds, metrics: Sequence[Metric], watch: Callable[[int
     best, column, sign = -np.inf, None, 1.0
     candidates = _candidates(rounds)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for tried, found in zip(candidates, pool.map(measure, candidates), strict=True):
-            for way, value in zip((1.0, -1.0), found or (), strict=False):
+        for candidate, values in zip(candidates, pool.map(measure, candidates), strict=True):
+            for direction, value in zip((1.0, -1.0), values or (), strict=False):
                 if better * value > best:
-                    best, column, sign = better * value, tried, way
+                    best, column, sign = better * value, candidate, direction
             if watch is not None:
-                watch(tried)
+                watch(candidate)
     if column is None:  # every feature is constant: all orders are ties
         return BestFeature(0, 1.0, evaluate(np.zeros(len(rounds.labels)), rounds, metrics).means)
     return BestFeature(column, sign, evaluate(sign * rounds.X[:, column].astype(np.float64), rounds, metrics).means)

@@ -1,7 +1,7 @@
-"""Parts of files, as recipes that any process can read: which bytes, queries or row groups of which file.
+"""Parts of files that any process can read: a range of bytes, queries or row groups of a file.
 
-A part holds whole queries: those that begin within its range, to their end, wherever that is. So two neighbours agree
-about a query that lies across their border, without asking each other.
+A part holds whole queries: those that begin within its range, to their end. A query across the border of two parts
+belongs to the first one, so that parts can be read independently.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 
 PART_BYTES = 64 << 20
-"""About how many bytes of a file become one part."""
+"""The size of a part, approximately."""
 
 WHOLE, BYTES, QUERIES, GROUPS = "whole", "bytes", "queries", "row groups"
 
 
 class FeatureNumbers(NamedTuple):
-    """The features that all parts have together."""
+    """The features of all parts together."""
 
     n_features: int
     first_index: int = 1
@@ -77,11 +77,11 @@ class FilePart:
 
     @property
     def name(self) -> str:
-        """The part for messages."""
+        """The name of the part in messages."""
         return self.path if self.unit == WHOLE else f"{self.path} ({self.unit} {self.start} to {self.stop})"
 
     def read(self, features: FeatureNumbers | None = None) -> Rounds:
-        """The queries of the part, with these features if they are given, otherwise with those that it has itself."""
+        """The queries of the part, with `features`, or else with those it has itself."""
         options, sparse = dict(self.options), None if features is None else features.sparse
         if self.unit == BYTES:
             rounds = self._text(options, features)
@@ -102,14 +102,13 @@ class FilePart:
         lines = raw[query_start(raw, self.start) : query_start(raw, self.stop)]
         if not lines.strip():
             return _no_queries(1 if features is None else features.n_features)
-        known = {} if features is None else {"n_features": features.n_features, "first_index": features.first_index}
+        width = {} if features is None else {"n_features": features.n_features, "first_index": features.first_index}
         sparse = None if features is None else features.sparse
-        return read_texts([Text(self.name, lines)], null=options.get("null", "error"), sparse=sparse, **known)
+        return read_texts([Text(self.name, lines)], null=options.get("null", "error"), sparse=sparse, **width)
 
     def _row_groups(self, options: dict[str, Any]) -> Rounds:
         source = ParquetFile(Path(self.path))
-        asked = as_columns(*(options.get(name) for name in COLUMNS))
-        roles = table_roles(source, asked)
+        roles = table_roles(source, as_columns(*(options.get(name) for name in COLUMNS)))
         with legible(source.path, "Parquet"):
             table = _whole_queries(source.file, self.start, self.stop, roles.query)
         if table.num_rows == 0:
@@ -130,7 +129,7 @@ def _query_of(line: bytes) -> bytes | None:
 
 
 def query_start(raw: Any, at: int) -> int:
-    """Where the first query begins whose first line begins at byte `at` or later.
+    """The position of the first query whose first line begins at byte `at` or later.
 
     >>> text = b"1 qid:7 1:1\\n0 qid:7 1:2\\n1 qid:8 1:3\\n"
     >>> query_start(text, 0), query_start(text, 1), query_start(text, 24), query_start(text, 25)
@@ -140,14 +139,14 @@ def query_start(raw: Any, at: int) -> int:
     if at <= 0:
         return 0
     start = raw.find(b"\n", at - 1) + 1 or size
-    before, end = None, start
-    while end > 0 and before is None:  # the document before
+    previous, end = None, start
+    while end > 0 and previous is None:  # the query of the previous document
         begin = raw.rfind(b"\n", 0, end - 1) + 1
-        before, end = _query_of(raw[begin:end]), begin
+        previous, end = _query_of(raw[begin:end]), begin
     while start < size:
         end = raw.find(b"\n", start) + 1 or size
         query = _query_of(raw[start:end])
-        if query is not None and query != before:
+        if query is not None and query != previous:
             return start
         start = end
     return size
@@ -161,7 +160,7 @@ def _whole_queries(file: Any, start: int, stop: int, query: str) -> Any:
         return file.read_row_group(group, columns=[query]).column(query).to_pylist()  # type: ignore[no-any-return]
 
     def run(values: list[Any], of: Any) -> int:
-        """How many of the first values are the same query."""
+        """The number of values of one query at the beginning."""
         return next((i for i, value in enumerate(values) if value != of), len(values))
 
     tables, ended = [], start == 0
@@ -172,7 +171,7 @@ def _whole_queries(file: Any, start: int, stop: int, query: str) -> Any:
         if group < stop:
             ended = ended or skip < len(values)
             take = len(values)
-        else:  # only what is left of the last query
+        else:  # only the rest of the last query
             take = run(values, last) if ended else 0
         if take > skip:
             tables.append(file.read_row_group(group).slice(skip, take - skip))
@@ -183,7 +182,7 @@ def _whole_queries(file: Any, start: int, stop: int, query: str) -> Any:
 
 
 def find_files(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """The files that paths, folders of parts, and patterns such as `part-*.parquet` stand for.
+    """The files of paths, folders of parts, and patterns such as `part-*.parquet`.
 
     >>> folder = getfixture("tmp_path")
     >>> for name in ("part-1.txt", "part-0.txt"):
@@ -191,14 +190,13 @@ def find_files(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]])
     >>> [path.name for path in find_files(f"{folder}/part-*.txt")]
     ['part-0.txt', 'part-1.txt']
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    found: list[str | os.PathLike[str]] = []
-    for path in given:
+    files: list[str | os.PathLike[str]] = []
+    for path in [paths] if isinstance(paths, str | os.PathLike) else list(paths):
         matching = sorted(glob(os.fspath(path))) if not os.path.exists(path) else [path]
         if not matching:
             raise DataError(f"there is no file {os.fspath(path)!r}")
-        found += matching
-    return [Path(os.path.abspath(path)) for path in parts(found)]
+        files += matching
+    return [Path(os.path.abspath(path)) for path in parts(files)]
 
 
 def divide_files(
@@ -214,7 +212,7 @@ def divide_files(
     paths : path, several paths, a directory of parts, or a pattern
         The files.
     size : int
-        About how many bytes a part has.
+        The approximate number of bytes of a part.
     **options
         Options of `ranktron.read`: the roles of columns, `null` and `format`.
 
@@ -225,8 +223,8 @@ def divide_files(
     >>> [(part.start, part.stop) for part in divide_files(path, size=20)]
     [(0, 18), (18, 36)]
     """
-    given = tuple(sorted((name, value) for name, value in options.items() if value is not None))
-    return [part for path in find_files(paths) for part in _divide(path, size, given)]
+    set_options = tuple(sorted((name, value) for name, value in options.items() if value is not None))
+    return [part for path in find_files(paths) for part in _divide(path, size, set_options)]
 
 
 def _divide(path: Path, size: int, options: tuple[tuple[str, Any], ...]) -> list[FilePart]:
@@ -250,7 +248,7 @@ def _divide(path: Path, size: int, options: tuple[tuple[str, Any], ...]) -> list
 
 
 def hash_queries(qids: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """A number of 64 bits for each query id, by which parts find that they share a query.
+    """A hash of 64 bits for each query id, from which queries that lie in two parts are found.
 
     >>> np.array_equal(hash_queries(["a", 7]), hash_queries(np.array(["a", "7"])))
     True
@@ -261,16 +259,16 @@ def hash_queries(qids: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[np.uint6
 
 
 def shared_query(hashes: Sequence[npt.NDArray[np.uint64]]) -> tuple[int, int, int] | None:
-    """Two parts that share a query, and which query of the first one it is; None if there are none.
+    """Two parts that share a query, and its index in the first one; None if no parts do.
 
     >>> shared_query([hash_queries(["a", "b"]), hash_queries(["c", "b"])])
     (0, 1, 1)
     """
     owners = np.repeat(np.arange(len(hashes)), [len(each) for each in hashes])
     places = np.concatenate([np.arange(len(each)) for each in hashes])
-    everything = np.concatenate(hashes)
-    order = np.argsort(everything, kind="stable")
-    same = np.flatnonzero((everything[order][1:] == everything[order][:-1]) & (np.diff(owners[order]) != 0))
+    values = np.concatenate(hashes)
+    order = np.argsort(values, kind="stable")
+    same = np.flatnonzero((values[order][1:] == values[order][:-1]) & (np.diff(owners[order]) != 0))
     if not len(same):
         return None
     one, two = order[same[0]], order[same[0] + 1]
@@ -278,6 +276,6 @@ def shared_query(hashes: Sequence[npt.NDArray[np.uint64]]) -> tuple[int, int, in
 
 
 def fit_features(rounds: Rounds, features: FeatureNumbers) -> Rounds:
-    """The same queries with the features that all parts have together."""
+    """The queries with the features of all parts together."""
     rounds = fit_width(rounds.ordered_by(features.feature_names), features.n_features, features.first_index)
     return replace(rounds, first_index=features.first_index)

@@ -18,7 +18,7 @@ Piece = tuple[str, str]
 """A section of the page: its title, and its HTML."""
 
 SHOWN = 30
-"""So many weights are shown at once; the others can be unfolded."""
+"""The number of weights to show; the others can be unfolded."""
 
 
 @dataclass(frozen=True, eq=False)

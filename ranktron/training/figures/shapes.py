@@ -12,7 +12,7 @@ from ranktron.training.model import Model
 from ranktron.types import Floats
 
 SHOWN = 24
-"""So many curves are shown, those that move scores most."""
+"""The number of curves to show, those with the largest effect on scores."""
 
 WIDTH, HEIGHT, MARGIN = 220.0, 120.0, 8.0
 

@@ -15,7 +15,7 @@ from ranktron.types import Floats
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """One weight per feature; `spread` and `raw` are None if they do not exist, and `note` says why.
+    """One weight per feature; `spread` and `raw` may be None, and `note` gives the reason.
 
     >>> model = Model("linear", {}, {"coef": np.array([2.0]), "constant": 0.0}, 1, feature_names=("age",),
     ...               scaler=Global("standard", np.array([40.0]), np.array([10.0])))
@@ -41,22 +41,22 @@ def model_weights(model: Model) -> Weights:
     """The weights of a linear model; an error for other models."""
     coef = model.coef
     raw = None if model.by_list else coef / model.scaler.divisor if isinstance(model.scaler, Global) else coef
-    kept = Spread.of(model.record)
-    spread = kept.deviation
-    if spread is not None and spread.shape != coef.shape:
-        spread = None
-    return Weights(model.filled_names, coef, raw, spread, kept.snapshots, _note(model, kept, spread))
+    spread = Spread.of(model.record)
+    deviation = spread.deviation
+    if deviation is not None and deviation.shape != coef.shape:
+        deviation = None
+    return Weights(model.filled_names, coef, raw, deviation, spread.snapshots, _note(model, spread, deviation))
 
 
-def _note(model: Model, kept: Spread, spread: Floats | None) -> str:
-    if spread is None:
+def _note(model: Model, spread: Spread, deviation: Floats | None) -> str:
+    if deviation is None:
         if model.kind == FIXED.name or stored_algorithm(model.kind).solution:
             return f"a {model.kind} model is solved or fixed, not streamed: its weights have no spread over training"
-        return "no spread over training: it is kept by ranktron train and fit, from the 36th round on"
+        return "no spread over training: ranktron train and fit record it, from the 36th round on"
     rounds = model.learner().rounds
-    late = rounds > kept.rounds * 1.125  # more than until the next snapshot
-    words = f"about the last half of {kept.rounds if late else rounds:,} rounds"
-    if rounds > kept.rounds:
-        words += f"; the last snapshot of the weights was taken after {kept.rounds:,}"
+    late = rounds > spread.rounds * 1.125  # the next snapshot was due
+    words = f"about the last half of {spread.rounds if late else rounds:,} rounds"
+    if rounds > spread.rounds:
+        words += f"; the last snapshot of the weights was taken after {spread.rounds:,}"
     words = f"spread of each weight over the last part of training ({words})"
-    return f"{words}; it has learnt from {rounds - kept.rounds:,} more rounds since" if late else words
+    return f"{words}; it has learnt from {rounds - spread.rounds:,} more rounds since" if late else words
