@@ -173,7 +173,7 @@ _MOVED = {
     "service.writes": "service.sqlite_journal",
     "simulate": "data.synthetic",
     "solvers": "learners.batch",
-    "solvers.grade_tree": "kernels.fenwick",
+    "solvers.grade_tree": "kernels.grades",
     "solvers.pegasos": "papers.theory.pegasos",
     "sparse": "kernels.csr_rows",
     "sparse_kernels": "kernels.csr",
