@@ -180,7 +180,8 @@ def _rows_descend(
 
 def in_kernels(operation: Code, of_matrix: Code, of_rows: Code) -> None:
     """Registers the code of an operation in kernels: for a matrix, and for the tuple of sparse rows."""
-    overload(operation, strict=False, inline="always")(lambda X, *_: of_matrix if isinstance(X, types.Array) else of_rows)
+    choose = overload(operation, strict=False, inline="always")
+    choose(lambda X, *_: of_matrix if isinstance(X, types.Array) else of_rows)
 
 
 in_kernels(dot_rows, _matrix_scores, _rows_scores)
