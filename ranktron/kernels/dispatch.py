@@ -14,10 +14,10 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from ranktron.kernels.copying import copy_into
 from ranktron.kernels.csr import add_sparse_row, descend_rows, pull_back_rows, score_rows
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import add_row, descend, pull_back, rank_list, score
+from ranktron.kernels.memory import copy_into
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Features, Floats, Integers, Matrix
 
@@ -40,10 +40,10 @@ def as_features(X: FeatureArrays, width: int) -> Features:
     return Sparse(X[0], X[1], X[2], width) if isinstance(X, tuple) else X
 
 
-def held_as(X: Features, sparse: bool | None) -> Features:
+def with_layout(X: Features, sparse: bool | None) -> Features:
     """The same features as sparse rows (True), as a matrix (False), or unchanged (None).
 
-    >>> held_as(np.array([[0.0, 2.0]], np.float32), True).columns
+    >>> with_layout(np.array([[0.0, 2.0]], np.float32), True).columns
     array([1], dtype=int32)
     """
     if sparse is None or sparse == isinstance(X, Sparse):
@@ -178,9 +178,10 @@ def _rows_descend(
     return descend_rows(X[0], X[1], X[2], items, gradient, loss, eta, t, w, lagged_sum, sums, direction)
 
 
-def in_kernels(verb: Code, of_matrix: Code, of_rows: Code) -> None:
+def in_kernels(operation: Code, of_matrix: Code, of_rows: Code) -> None:
     """Registers the code of an operation in kernels: for a matrix, and for the tuple of sparse rows."""
-    overload(verb, strict=False, inline="always")(lambda X, *_: of_matrix if isinstance(X, types.Array) else of_rows)
+    choose = overload(operation, strict=False, inline="always")
+    choose(lambda X, *_: of_matrix if isinstance(X, types.Array) else of_rows)
 
 
 in_kernels(dot_rows, _matrix_scores, _rows_scores)

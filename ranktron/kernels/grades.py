@@ -175,3 +175,28 @@ def best_below(scores: Floats, highest: Integers) -> Integers:
         new, before = highest[g + 1], best[g + 1]
         best[g] = new if before < 0 or scores[new] > scores[before] else before
     return best
+
+
+# Fenwick trees (P. M. Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994): numbers and sums of values
+# by grade, updated and queried in O(log grades). A tree for n grades is an array of zeros of shape (n + 1, 2).
+
+
+@jit
+def add_to_tree(tree: Floats, grade: int, value: float, weight: float = 1.0) -> None:
+    """Adds a document of a grade to a Fenwick tree of numbers and sums; one of weight 2 counts as two."""
+    position = grade + 1
+    while position < tree.shape[0]:
+        tree[position, 0] += weight
+        tree[position, 1] += weight * value
+        position += position & -position
+
+
+@jit
+def sum_below(tree: Floats, grade: int) -> tuple[float, float]:
+    """The number of documents of grades below `grade`, and the sum of their values."""
+    number, total = 0.0, 0.0
+    while grade > 0:
+        number += tree[grade, 0]
+        total += tree[grade, 1]
+        grade -= grade & -grade
+    return number, total

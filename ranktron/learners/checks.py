@@ -14,7 +14,7 @@ import numpy as np
 from ranktron.data.rounds import Rounds, stack_rows
 from ranktron.data.serialization import deserialize, same, serialize
 from ranktron.errors import DataError
-from ranktron.kernels.dispatch import as_arrays, held_as, is_matrix
+from ranktron.kernels.dispatch import as_arrays, is_matrix, with_layout
 from ranktron.learners import feedback
 from ranktron.learners.loop import play
 from ranktron.types import Feedback, FeedbackModel, Floats, Learner, Ranking, Surrogate
@@ -152,7 +152,9 @@ def _check_repeatable(make: Callable[[], Learner], rounds: Rounds, hear: Feedbac
     one, two = (_after(make(), rounds, hear) for _ in range(2))
     assert one.rounds == len(rounds), f"{len(rounds)} rounds were played, the learner counted {one.rounds}"
     assert same(one.state(), two.state()), "the same stream gave two different states"
-    assert (held_as(kept[0], False) == held_as(rounds.X, False)).all(), "the learner changed the features it was given"
+    assert (with_layout(kept[0], False) == with_layout(rounds.X, False)).all(), (
+        "the learner changed the features it was given"
+    )
     assert (rounds.labels == kept[1]).all(), "the learner changed the labels it was given"
     delayed = _after(make(), rounds, hear, delay=3)
     assert delayed.rounds == len(rounds), "late feedback was lost"
@@ -183,7 +185,7 @@ def _check_refusals(make: Callable[[], Learner], rounds: Rounds, hear: FeedbackM
     learner = _after(make(), rounds, hear)
     X, m = rounds[0].X, len(rounds[0].labels)
     ranking = learner.rank(X, learner.rounds)
-    wider = held_as(np.ones((m, X.shape[1] + 1), np.float32), not is_matrix(as_arrays(X)))
+    wider = with_layout(np.ones((m, X.shape[1] + 1), np.float32), not is_matrix(as_arrays(X)))
     one = np.array([1.0])
     refused: dict[str, Callable[[], Any]] = {
         "a list of another width": lambda: learner.rank(wider, 0),

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dense import is_full
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows, sgd_step, slice_rows
 from ranktron.kernels.grades import best_below, extremes, grades_seen
 from ranktron.kernels.jit import jit
-from ranktron.kernels.memory import borrow
+from ranktron.kernels.memory import borrow, copy_into
 from ranktron.kernels.sorting import argsort_descending, ideal_order
 from ranktron.learners.mistakes import Misordered, MisorderedBinary, misordered_grades, misordered_list
 from ranktron.metrics.compiled_passes import compute_ideals, depth_of, measure

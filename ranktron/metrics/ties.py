@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.errors import DataError
-from ranktron.kernels.copying import copy_into
 from ranktron.kernels.jit import jit
+from ranktron.kernels.memory import copy_into
 from ranktron.kernels.sorting import argsort_ascending, argsort_descending
 from ranktron.metrics.conventions import TIES
 from ranktron.types import Floats, Integers

@@ -6,8 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.fenwick import add, below
-from ranktron.kernels.grades import by_grade, check_scores
+from ranktron.kernels.grades import add_to_tree, by_grade, check_scores, sum_below
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers
@@ -74,9 +73,9 @@ def _hinge_by_sorting(scores: Floats, documents: Integers, starts: Integers, mar
                 j = order[seen] if mirrored else order[m - 1 - seen]
                 if not margin + sign * (scores[j] - scores[i]) > 0.0:
                     break
-                add(tree, count - 1 - codes[j] if mirrored else codes[j], 0.0, 1.0)
+                add_to_tree(tree, count - 1 - codes[j] if mirrored else codes[j], 0.0, 1.0)
                 seen += 1
-            lower, _ = below(tree, count - 1 - codes[i] if mirrored else codes[i])
+            lower, _ = sum_below(tree, count - 1 - codes[i] if mirrored else codes[i])
             gradient[i] -= sign * lower
             pairs += lower
     return 0.5 * pairs

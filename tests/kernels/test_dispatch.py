@@ -12,11 +12,11 @@ from ranktron.kernels.dispatch import (
     as_arrays,
     as_features,
     dot_rows,
-    held_as,
     is_matrix,
     linear_direction,
     slice_rows,
     take_rows,
+    with_layout,
 )
 from ranktron.kernels.jit import jit
 
@@ -61,7 +61,7 @@ def test_the_verbs_are_those_of_a_matrix(seed, m, d, density, ones):
             found = np.zeros(d)
             own, own_scores, matrix = call(as_arrays(features), start, stop, items, w, found)
             assert matrix == (features is X)
-            assert (held_as(as_features(own, d), False) == chosen).all()
+            assert (with_layout(as_features(own, d), False) == chosen).all()
             assert own_scores == pytest.approx(scores, rel=1e-12, abs=1e-12)
             assert found == pytest.approx(direction, rel=1e-12, abs=1e-12)
 
@@ -79,11 +79,11 @@ def test_rows_add_up_to_the_bit():
 
 def test_features_may_be_held_either_way():
     X = np.array([[0.0, 2.0], [1.0, 0.0]], np.float32)
-    rows = held_as(X, True)
+    rows = with_layout(X, True)
     assert isinstance(rows, Sparse)
-    assert (held_as(rows, False) == X).all()
-    assert held_as(X, None) is held_as(X, False) is X
-    assert held_as(rows, None) is held_as(rows, True) is rows
+    assert (with_layout(rows, False) == X).all()
+    assert with_layout(X, None) is with_layout(X, False) is X
+    assert with_layout(rows, None) is with_layout(rows, True) is rows
     for features in (X, rows, rows[1:], X[1:]):
         gradient = np.array([3.0, 0.5])[-len(features) :]
         assert linear_direction(features, gradient).tolist() == (gradient @ X[-len(features) :]).tolist()

@@ -28,7 +28,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError, RankingWarning, warn
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import first_non_finite
-from ranktron.kernels.dispatch import held_as
+from ranktron.kernels.dispatch import with_layout
 from ranktron.types import Round
 
 WRITERS = {
@@ -276,7 +276,7 @@ def _read_one(source: Any, options: ReadOptions, judgments: Judgments | None, la
     with in_file(name):
         rounds, width = _as_expected(rounds, options)
     _compare_widths(width, options, name)
-    return replace(rounds, X=held_as(rounds.X, options.sparse))
+    return replace(rounds, X=with_layout(rounds.X, options.sparse))
 
 
 def _roles_like(table: TableSource, options: ReadOptions, labelled: bool) -> Roles:
@@ -384,7 +384,7 @@ def _runs(file: InputFile, options: ReadOptions) -> Iterator[QueryRun]:
     else:
         table = open_table(file, whole=False)
         runs = table_runs(table, table_roles(table, options.columns), null, n_features, first_index)
-    return (run._replace(X=held_as(run.X, options.sparse)) for run in runs)
+    return (run._replace(X=with_layout(run.X, options.sparse)) for run in runs)
 
 
 def write(rounds: Rounds, path: str | os.PathLike[str], format: str | None = None) -> None:

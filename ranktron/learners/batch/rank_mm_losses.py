@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.fenwick import add, below
+from ranktron.kernels.grades import add_to_tree, sum_below
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers
@@ -54,11 +54,11 @@ def average_pairs(a: Floats, codes: Integers, count: int, parts: Floats, g: Floa
     tree = np.zeros((count + 1, 2))
     loss, seen = 0.0, 0.0
     for i in argsort_ascending(a):
-        fewer, _ = below(tree, codes[i])
-        upto, _ = below(tree, codes[i] + 1)
+        fewer, _ = sum_below(tree, codes[i])
+        upto, _ = sum_below(tree, codes[i] + 1)
         g[i] = parts[i] * (lower[codes[i]] - fewer - (seen - upto)) / pairs
         loss -= g[i] * a[i]
-        add(tree, codes[i], 0.0, parts[i])
+        add_to_tree(tree, codes[i], 0.0, parts[i])
         seen += parts[i]
     return max(loss, 0.0)
 
@@ -106,11 +106,11 @@ def worst_document(a: Floats, codes: Integers, count: int, parts: Floats, g: Flo
         g[k] = 0.0
         preferred = n - lower[codes[k] + 1]  # |P_k|
         if preferred > 0:
-            number, part = below(tree, codes[k] + 1)
+            number, part = sum_below(tree, codes[k] + 1)
             mean = ((seen - number) * a[k] - (total - part)) / preferred
             if mean > loss:
                 loss, worst = mean, k
-        add(tree, codes[k], a[k])
+        add_to_tree(tree, codes[k], a[k])
         seen += 1.0
         total += a[k]
     if worst >= 0:

@@ -19,11 +19,11 @@ import numpy as np
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.kernels.copying import copy_into
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dispatch import FeatureArrays, add_one_row, as_arrays, dot_rows, slice_rows
 from ranktron.kernels.grades import grades
 from ranktron.kernels.jit import jit
+from ranktron.kernels.memory import copy_into
 from ranktron.learners.batch.rank_mm_losses import loss_code, vertex
 from ranktron.learners.pairwise.pairs import Pairs
 from ranktron.types import Floats, Integers

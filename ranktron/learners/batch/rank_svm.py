@@ -21,8 +21,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import linear_scores
 from ranktron.kernels.dispatch import linear_direction
-from ranktron.kernels.fenwick import add, below
-from ranktron.kernels.grades import grades, pair_weights
+from ranktron.kernels.grades import add_to_tree, grades, pair_weights, sum_below
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.learners.parameters import ALGORITHMS
@@ -59,9 +58,9 @@ def _windows(
                 j = order[m - 1 - seen] if mirrored else order[seen]
                 if not margin + sign * (scores[j] - scores[i]) > 0.0:
                     break
-                add(tree, count - 1 - codes[j] if mirrored else codes[j], values[j], parts[j])
+                add_to_tree(tree, count - 1 - codes[j] if mirrored else codes[j], values[j], parts[j])
                 seen += 1
-            number, total = below(tree, count - 1 - codes[i] if mirrored else codes[i])
+            number, total = sum_below(tree, count - 1 - codes[i] if mirrored else codes[i])
             out[i, 2 * mirrored] = parts[i] * number
             out[i, 2 * mirrored + 1] = parts[i] * total
 

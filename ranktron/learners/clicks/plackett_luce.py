@@ -9,10 +9,10 @@ are not on it follow by score.
 
 import numpy as np
 
-from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dispatch import FeatureArrays, dot_rows
 from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
+from ranktron.kernels.memory import copy_into
 from ranktron.kernels.random_numbers import PLACKETT_LUCE, stream_origin, uniform
 from ranktron.kernels.sorting import argsort_descending
 from ranktron.types import Floats, Integers

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ranktron.errors import DataError
-from ranktron.kernels.copying import copy_into
 from ranktron.kernels.dense import first_non_finite
 from ranktron.kernels.jit import jit
+from ranktron.kernels.memory import copy_into
 from ranktron.kernels.sorting import argsort_ascending, argsort_descending
 from ranktron.learners.predtron.positions import PlaceLoss, Places
 from ranktron.types import Floats, Integers

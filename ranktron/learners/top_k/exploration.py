@@ -10,9 +10,9 @@ from math import perm
 
 import numpy as np
 
-from ranktron.kernels.copying import copy_into
 from ranktron.kernels.exploration_price import affordable_shortlist
 from ranktron.kernels.jit import jit
+from ranktron.kernels.memory import copy_into
 from ranktron.kernels.random_numbers import EXPLORATION, stream_origin, uniform
 from ranktron.kernels.sorting import FEW, LANES, argsort_by_counting, argsort_radix
 from ranktron.types import Floats, Integers
