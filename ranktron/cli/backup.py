@@ -14,10 +14,10 @@ from ranktron.errors import MissingExtra
 @click.argument("target", metavar="OUT", type=click.Path())
 @as_json
 def backup(folder: str, target: str, as_json: bool) -> None:
-    """Copy the state folder DIR of a service to the new folder OUT, while it runs.
+    """Back up the state folder DIR of a service to the new folder OUT, also while it runs.
 
-    The copy is that of one moment: all that was acknowledged before it. Where the journal is in PostgreSQL, use the
-    tools of PostgreSQL.
+    The backup is consistent: it holds all feedback acknowledged before one moment. For a journal in PostgreSQL, use
+    PostgreSQL's own tools.
 
     Example: ranktron backup state backups/tuesday
     """
@@ -25,10 +25,10 @@ def backup(folder: str, target: str, as_json: bool) -> None:
         from ranktron.store.journal.backup import back_up
     except ModuleNotFoundError:
         raise MissingExtra("a backup", "serve") from None
-    made = back_up(folder, target)
+    created = back_up(folder, target)
     if as_json:
-        versions = {each.name: each.version for each in made.rankers}
-        print_json({"backup": target, "made": made.made, "bytes": made.bytes, "versions": versions})
+        versions = {ranker.name: ranker.version for ranker in created.rankers}
+        print_json({"backup": target, "made": created.made, "bytes": created.bytes, "versions": versions})
         return
-    what = ", ".join(f"{each.name} at version {each.version}" for each in made.rankers) or "no ranker"
-    click.echo(f"{target}: {what} ({made.bytes / 1e6:,.1f} MB).")
+    rankers = ", ".join(f"{ranker.name} at version {ranker.version}" for ranker in created.rankers) or "no ranker"
+    click.echo(f"{target}: {rankers} ({created.bytes / 1e6:,.1f} MB).")

@@ -17,13 +17,13 @@ from ranktron.cli.output import print_json
 if TYPE_CHECKING:
     from ranktron.service.ingest.sources import FeedbackSource
 
-_PAUSE = 1.0  # seconds between two looks at a source that is followed
+_POLL_INTERVAL = 1.0  # seconds, with --follow
 
 
 @click.command()
 @click.argument("source", metavar="SOURCE")
 @click.option("--ranker", required=True, help="The ranker that learns.")
-@click.option("--url", default="http://127.0.0.1:8080", show_default=True, help="Where the service is.")
+@click.option("--url", default="http://127.0.0.1:8080", show_default=True, help="Address of the service.")
 @click.option("--token", envvar="RANKTRON_TOKEN", help="Token with the scope feedback; also RANKTRON_TOKEN.")
 @click.option(
     "--gain",
@@ -32,15 +32,15 @@ _PAUSE = 1.0  # seconds between two looks at a source that is followed
     default=["click=1"],
     show_default=True,
     metavar="ACTION=NUMBER",
-    help="What an action of the log gains; actions that are not named are passed over.",
+    help="Gain of an action; events with other actions are skipped.",
 )
-@click.option("--follow", is_flag=True, help="Go on when the end is reached, and read what is added.")
+@click.option("--follow", is_flag=True, help="Keep reading what is appended, as tail -f does.")
 @click.option(
     "--kafka-settings",
     "settings",
     type=click.Path(exists=True, dir_okay=False),
-    help="How to connect to Kafka (a TOML file): security_protocol, sasl_mechanism, sasl_plain_username, "
-    "sasl_plain_password, cafile, certfile, keyfile.",
+    help="TOML file with Kafka's security_protocol, sasl_mechanism, sasl_plain_username, sasl_plain_password, "
+    "cafile, certfile, keyfile.",
 )
 @as_json
 def ingest(
@@ -55,11 +55,11 @@ def ingest(
 ) -> None:
     """Let a ranker learn from events of User Behavior Insights (UBI).
 
-    SOURCE is a file of JSON lines, or a topic, kafka://broker:9092/topic, whose messages are such lines (extra
-    `kafka`). The query_id of an event is the round that `/rank` gave, event_attributes.object.object_id the document; a
-    round that carries itself is event_attributes.carry. Each event is learnt from once, even if this command or the
-    service is killed: the service keeps how far the source was read in the same transaction. Events that cannot be used
-    are kept there as dead letters, with the reason.
+    SOURCE is a file of JSON lines, or a Kafka topic of such messages, kafka://broker:9092/topic (extra `kafka`). An
+    event's query_id is the round that `/rank` returned, event_attributes.object.object_id the document, and
+    event_attributes.carry the token of a sealed round. Each event is learnt from exactly once, even if this command or
+    the service is killed: the service writes the source's next offset in the same transaction. It keeps events that
+    cannot be used as dead letters, with the reason.
 
     Example: ranktron ingest events.jsonl --ranker shop --gain click=1 --gain purchase=3
     """
@@ -67,20 +67,20 @@ def ingest(
     from ranktron.service.ingest.sources import Ingested
     from ranktron.service.ingest.sources import ingest as send
 
-    known, total = dict(map(_gain, gains)), Ingested(0, 0, 0, 0, 0)
-    with _opened(source, settings) as parts, Client(url, token, timeout=60.0) as client:
+    action_gains, total = dict(map(_parse_gain, gains)), Ingested(0, 0, 0, 0, 0)
+    with _open_sources(source, settings) as sources, Client(url, token, timeout=60.0) as client:
         while True:
-            for each in parts:
-                total = total.plus(send(client, ranker, each, known))
+            for each in sources:
+                total = total.plus(send(client, ranker, each, action_gains))
             if not follow:
                 break
-            sleep(_PAUSE)
-        dead = [letter for each in parts for letter in client.source(each.name)["dead"]] if total.dead else []
+            sleep(_POLL_INTERVAL)
+        dead = [letter for each in sources for letter in client.source(each.name)["dead"]] if total.dead else []
     if as_json:
-        print_json({"sources": [each.name for each in parts], **total._asdict()})
+        print_json({"sources": [each.name for each in sources], **total._asdict()})
         return
     click.echo(
-        f"{source}: {total.messages:,} events, {total.learned:,} lessons, {total.repeated:,} that added nothing, "
+        f"{source}: {total.messages:,} events, {total.learned:,} rounds learnt, {total.repeated:,} repeated, "
         f"{total.dead:,} dead letters"
     )
     for letter in dead[-3:]:
@@ -88,8 +88,8 @@ def ingest(
 
 
 @contextmanager
-def _opened(source: str, settings: str | None) -> Iterator[Sequence[FeedbackSource]]:
-    """The sources of a file or of a topic, which has one for each partition."""
+def _open_sources(source: str, settings: str | None) -> Iterator[Sequence[FeedbackSource]]:
+    """A file, or the partitions of a topic."""
     if source.startswith("kafka://"):
         from ranktron.service.ingest.kafka_source import KafkaTopic
 
@@ -108,7 +108,7 @@ def _read_settings(path: str | None) -> dict[str, Any]:
         raise click.BadParameter(f"{path} is not TOML: {error}", param_hint="--kafka-settings") from None
 
 
-def _gain(text: str) -> tuple[str, float]:
+def _parse_gain(text: str) -> tuple[str, float]:
     action, _, number = text.partition("=")
     try:
         return action, float(number)

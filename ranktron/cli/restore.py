@@ -14,20 +14,21 @@ from ranktron.errors import MissingExtra
 @click.argument("folder", metavar="DIR", type=click.Path())
 @as_json
 def restore(backup: str, folder: str, as_json: bool) -> None:
-    """Make the state folder DIR of a backup; DIR must be new, or empty.
+    """Restore a backup to the state folder DIR, which must be new or empty.
 
-    A server that starts there goes on from the backup. It begins a new epoch: feedback on lists that were shown after
-    the backup gets a 410, and is never learnt on another list.
+    A server that starts there continues from the backup, in a new epoch: feedback on rounds shown after the backup gets
+    a 410, and is never learnt on another round.
 
     Example: ranktron restore backups/monday restored
     """
     try:
-        from ranktron.store.journal.backup import restore as make_folder
+        from ranktron.store.journal.backup import restore as restore_backup
     except ModuleNotFoundError:
         raise MissingExtra("a restore", "serve") from None
-    found = make_folder(backup, folder)
+    restored = restore_backup(backup, folder)
     if as_json:
-        print_json({"folder": folder, "made": found.made, "versions": {r.name: r.version for r in found.rankers}})
+        versions = {ranker.name: ranker.version for ranker in restored.rankers}
+        print_json({"folder": folder, "made": restored.made, "versions": versions})
         return
-    what = ", ".join(f"{each.name} at version {each.version}" for each in found.rankers) or "no ranker"
-    click.echo(f"{folder}: {what}, as of {found.made}. Start with: ranktron serve --dir {folder}")
+    rankers = ", ".join(f"{ranker.name} at version {ranker.version}" for ranker in restored.rankers) or "no ranker"
+    click.echo(f"{folder}: {rankers}, as of {restored.made}. Start with: ranktron serve --dir {folder}")

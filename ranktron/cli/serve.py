@@ -24,13 +24,13 @@ from ranktron.errors import MissingExtra
     "models",
     type=click.Path(exists=True, dir_okay=False),
     multiple=True,
-    help="Model file to serve, as a ranker with the name of the file.",
+    help="Model file to serve, as a ranker named after the file.",
 )
 @click.option(
     "--config",
     envvar="RANKTRON_CONFIG",
     type=click.Path(exists=True, dir_okay=False),
-    help="Settings (a TOML file); RANKTRON_MAX_OPEN and the like in the environment count before them.",
+    help="Settings (a TOML file); environment variables such as RANKTRON_MAX_OPEN override them.",
 )
 @click.option("--host", envvar="RANKTRON_HOST", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -45,21 +45,21 @@ from ranktron.errors import MissingExtra
     "--journal",
     envvar="RANKTRON_JOURNAL",
     metavar="ADDRESS",
-    help="PostgreSQL database for the journal, as postgresql://user@host/name; by default SQLite in the folder. Also "
-    "RANKTRON_JOURNAL, which no other user of the machine sees.",
+    help="PostgreSQL database for the journal, as postgresql://user@host/name; by default SQLite in the folder. A "
+    "password belongs in RANKTRON_JOURNAL, which other users of the machine cannot see.",
 )
 @click.option(
     "--follow",
     metavar="URL",
-    help="Leader to follow: rank with its weights, and hand everything else on to it. RANKTRON_LEADER_TOKEN holds a "
-    "token for it with the scope admin. Only when it is promoted, it writes to --dir.",
+    help="Run as a follower of this leader: rank with its weights, and forward all other requests to it. "
+    "RANKTRON_LEADER_TOKEN holds a token of the leader with the scope admin. A promotion writes to --dir.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Processes at one address: one that learns, and others that rank with its weights.",
+    help="Processes at one address: a leader that learns, and followers that rank with its weights.",
 )
 @click.option("--shared", is_flag=True, hidden=True)
 def serve(
@@ -75,7 +75,7 @@ def serve(
 ) -> None:
     """Serve rankers over HTTP, and let them learn from feedback.
 
-    Each option may be given in the environment: RANKTRON_DIR, RANKTRON_CONFIG, RANKTRON_HOST, RANKTRON_PORT.
+    Environment variables set options as well: RANKTRON_DIR, RANKTRON_CONFIG, RANKTRON_HOST, RANKTRON_PORT.
 
     Example: ranktron serve --dir state
     """
@@ -86,9 +86,9 @@ def serve(
         raise MissingExtra("serving", "serve") from None
     if follow is not None:
         if models or journal is not None or workers > 1:
-            raise click.UsageError("a server that follows has no models, no journal and no workers of its own")
+            raise click.UsageError("--follow cannot be combined with --model, --journal or --workers")
         follower_server.follow(follow, config, host, port, os.environ.get("RANKTRON_LEADER_TOKEN"), folder, shared)
         return
     server.run(folder, config, host, port, models=models, journal=journal, workers=workers)
-    where = folder if journal is None else "the database"
-    click.echo(f"Stopped. All acknowledged feedback is saved in {where}; the next start continues from there.")
+    storage = folder if journal is None else "the database"
+    click.echo(f"Stopped. All acknowledged feedback is saved in {storage}; the next start continues from there.")

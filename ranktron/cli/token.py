@@ -17,22 +17,22 @@ from ranktron.cli.output import print_json
     multiple=True,
     default=["rank", "feedback"],
     show_default=True,
-    help="What the token allows: rank (rank and read), feedback, admin (everything).",
+    help="Scope of the token: rank (rank and read), feedback, admin (everything).",
 )
 @as_json
 def token(name: str, scopes: tuple[str, ...], as_json: bool) -> None:
-    """Create a token for the service.
+    """Create an access token for the service.
 
-    The token itself is printed once, to standard error, and is not stored. The line with its hash is printed to
-    standard output: add it to the tokens file.
+    Prints the token to standard error, once; it is not stored. Prints the line with its hash to standard output: append
+    it to the tokens file.
 
     Example: ranktron token shop --scope rank --scope feedback
     """
     from ranktron.service.auth import new_token
 
-    made, line = new_token(name, scopes)
+    secret, line = new_token(name, scopes)
     if as_json:
-        print_json({"token": made, "line": line})
+        print_json({"token": secret, "line": line})
         return
-    click.echo(f"Token (shown only once): {made}", err=True)
+    click.echo(f"Token (shown only once): {secret}", err=True)
     click.echo(line)

@@ -1,6 +1,6 @@
-"""Exporting models to search engines: a file in the engine's own format, checked before it is written.
+"""Export of models to search engines: a file in the engine's own format, verified before it is written.
 
-    engine          what is written
+    engine          file
     --------------  ----------------------------------------------------------------------
     solr            a LinearModel (or additive trees, for stumps) for the model store
     elasticsearch   the body of `_createmodel` of the LTR plugin
@@ -10,10 +10,10 @@
     vespa-inputs    a rank profile, weights as query inputs: deployed once
     vespa-weights   the query parameters that give that profile its weights
     onnx            a graph from features to scores
-    json            names, weights and constant, for anything else
+    json            names, weights and constant, for any other program
 
-Every engine is one object with `write`, which makes the file, and `scores`, which reads the file and scores documents
-by the engine's documented rules, in its arithmetic. A file that does not score as the model does is not written.
+Each engine is one object: `write` encodes the file, and `scores` reads the file and scores documents by the engine's
+documented rules, in its arithmetic. A file whose scores differ from the model's is not written.
 """
 
 from ranktron.export.exporting import TARGETS, Export, export

@@ -1,4 +1,4 @@
-"""Asking a running engine for its scores of known documents, to compare them with the model's."""
+"""Requests a running engine's scores of known documents, and compares them with the model's."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from ranktron.export.pushing import EngineCall, exchange
 from ranktron.types import Floats
 
 ENGINES = ("elasticsearch", "opensearch", "solr", "lucene-expression")
-MOST_ANSWER = 50_000_000
+MAX_RESPONSE = 50_000_000  # bytes
 
 
 @dataclass(frozen=True)
 class EngineComparison:
-    """Scores of an engine beside those of a model, up to a constant in each query.
+    """Comparison of an engine's scores with a model's, up to a constant in each query.
 
     `error` is the largest difference, relative to the largest absolute score of the model; `swapped` counts the pairs
     of documents that the two order differently although the model's scores differ by more than the tolerance allows.
-    `worst` is the document with the largest difference, `missing` those that the engine did not return.
+    `worst` describes the document with the largest difference; `missing` counts documents that the engine did not
+    return.
     """
 
     queries: int
@@ -43,10 +44,10 @@ class EngineComparison:
 def score_call(
     to: str, place: str, key: str, ids: Sequence[str], name: str, script: Any, params: Mapping[str, Any]
 ) -> EngineCall:
-    """The request for the scores of some documents.
+    """The request for the scores of the documents with these ids.
 
-    `place` is the index or the collection, `key` the field with the ids in Solr, `params` what the features of the
-    query need.
+    `place` is the index or the collection, `key` Solr's field with the ids, `params` the query's parameters of the
+    features.
 
     >>> call = score_call("solr", "films", "id", ["7", "9"], "mine", None, {"text": "war"})
     >>> call.path, json.loads(call.body)["params"]["rq"]
@@ -54,18 +55,18 @@ def score_call(
     """
     purpose, size = "ask for scores", len(ids)
     if to == "solr":
-        hints = "".join(f" efi.{word}={_quoted(str(value))}" for word, value in params.items())
-        rerank = f"{{!ltr model={_quoted(name)} reRankDocs={size}{hints}}}"
+        feature_info = "".join(f" efi.{word}={_quoted(str(value))}" for word, value in params.items())
+        rerank = f"{{!ltr model={_quoted(name)} reRankDocs={size}{feature_info}}}"
         query = {"query": "{!terms f=" + key + " separator='\t' v=$ids}", "limit": size, "fields": [key, "score"]}
         body = {**query, "params": {"ids": "\t".join(ids), "rq": rerank}}
         return EngineCall(purpose, "POST", f"/{quote(place, safe='')}/query", json.dumps(body).encode())
-    wanted: dict[str, Any] = {"ids": {"values": list(ids)}}
+    ids_query: dict[str, Any] = {"ids": {"values": list(ids)}}
     body = {"size": size, "_source": False}
     if to == "lucene-expression":
-        body |= {"query": wanted, "script_fields": {"score": {"script": script}}}
+        body |= {"query": ids_query, "script_fields": {"score": {"script": script}}}
     else:
         model = {"sltr": {"params": dict(params), "model": name}}
-        body |= {"query": {"bool": {"filter": [wanted], "should": [model]}}}
+        body |= {"query": {"bool": {"filter": [ids_query], "should": [model]}}}
     return EngineCall(purpose, "POST", f"/{quote(place, safe='')}/_search", json.dumps(body).encode())
 
 
@@ -98,23 +99,20 @@ def ask_scores(
     url: str, to: str, place: str, rounds: Rounds, *, key: str, name: str, script: Any, params: Mapping[str, Any],
     headers: Mapping[str, str], timeout: float,
 ) -> Floats:  # fmt: skip
-    """The engine's scores of all documents, one request for each query; NaN for those that it did not return."""
+    """The engine's scores of all documents, by one request for each query; NaN for those that it did not return."""
     if rounds.docids is None:
-        raise DataError(
-            "the data has no document ids, by which the engine knows documents: name their column with --doc"
-        )
-    found = np.full(len(rounds.docids), np.nan)
+        raise DataError("the data has no document ids, which the engine needs: name their column with --doc")
+    engine_scores = np.full(len(rounds.docids), np.nan)
     for q, (a, b) in enumerate(zip(rounds.offsets, rounds.offsets[1:], strict=False)):
         ids = [str(docid) for docid in rounds.docids[a:b]]
-        of_query = params.get(str(rounds.qids[q]), {})
-        call = score_call(to, place, key, ids, name, script, of_query)
-        scores = read_scores(to, key, exchange(url, call, headers, timeout, MOST_ANSWER)[1])
-        found[a:b] = [scores.get(docid, np.nan) for docid in ids]
-    return found
+        call = score_call(to, place, key, ids, name, script, params.get(str(rounds.qids[q]), {}))
+        scores = read_scores(to, key, exchange(url, call, headers, timeout, MAX_RESPONSE)[1])
+        engine_scores[a:b] = [scores.get(docid, np.nan) for docid in ids]
+    return engine_scores
 
 
-def compare_scores(rounds: Rounds, wanted: Floats, found: Floats, tolerance: float) -> EngineComparison:
-    """Compares the engine's scores with the model's; documents that the engine did not return do not fit.
+def compare_scores(rounds: Rounds, model_scores: Floats, engine_scores: Floats, tolerance: float) -> EngineComparison:
+    """Compares an engine's scores with the model's; a document that the engine did not return is a misfit.
 
     >>> rounds = Rounds.from_arrays(np.eye(3), [0, 0, 1], qid=0)
     >>> compare_scores(rounds, np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 7.0]), 1e-6).fits
@@ -122,23 +120,24 @@ def compare_scores(rounds: Rounds, wanted: Floats, found: Floats, tolerance: flo
     >>> compare_scores(rounds, np.array([1.0, 2.0, 3.0]), np.array([5.0, 7.0, 6.0]), 1e-6).swapped
     1
     """
-    allowed = tolerance * max(float(np.abs(wanted).max(initial=0.0)), 1e-30)
+    allowed = tolerance * max(float(np.abs(model_scores).max(initial=0.0)), 1e-30)
     largest, worst, swapped = 0.0, "", 0
     for q, (a, b) in enumerate(zip(rounds.offsets, rounds.offsets[1:], strict=False)):
-        there = a + np.flatnonzero(np.isfinite(found[a:b]))
-        if not len(there):
+        rows = a + np.flatnonzero(np.isfinite(engine_scores[a:b]))
+        if not len(rows):
             continue
-        difference = found[there] - wanted[there]
+        ours, theirs = model_scores[rows], engine_scores[rows]
+        difference = theirs - ours
         difference -= np.median(difference)
         at = int(np.argmax(np.abs(difference)))
         if abs(difference[at]) > largest:
             largest = float(abs(difference[at]))
-            docid = "" if rounds.docids is None else rounds.docids[there[at]]
-            worst = f"document {docid} of query {rounds.qids[q]}: {found[there[at]]:.7g}, model {wanted[there[at]]:.7g}"
-        for i in range(len(there) - 1):
-            ours, theirs = (s[there[i]] - s[there[i + 1 :]] for s in (wanted, found))
-            swapped += int(np.count_nonzero((np.abs(ours) > 2.0 * allowed) & (ours * theirs <= 0.0)))
-    missing = int(np.count_nonzero(~np.isfinite(found)))
+            docid = "" if rounds.docids is None else rounds.docids[rows[at]]
+            worst = f"document {docid} of query {rounds.qids[q]}: {theirs[at]:.7g}, model {ours[at]:.7g}"
+        for i in range(len(rows) - 1):
+            our_gaps, their_gaps = ours[i] - ours[i + 1 :], theirs[i] - theirs[i + 1 :]
+            swapped += int(np.count_nonzero((np.abs(our_gaps) > 2.0 * allowed) & (our_gaps * their_gaps <= 0.0)))
+    missing = int(np.count_nonzero(~np.isfinite(engine_scores)))
     error = largest * tolerance / allowed
     fits = not missing and not swapped and largest <= allowed
-    return EngineComparison(len(rounds), len(wanted), missing, error, swapped, worst, fits)
+    return EngineComparison(len(rounds), len(model_scores), missing, error, swapped, worst, fits)

@@ -19,7 +19,7 @@ from ranktron.types import Floats, Matrix
 
 
 class Curve(NamedTuple):
-    """What a feature adds to a score: at[i] + slopes[i] · (x − origins[i]), where i thresholds are below x.
+    """A feature's contribution to a score: at[i] + slopes[i] · (x − origins[i]), where i thresholds are below x.
 
     >>> curve = Curve(np.array([2.0]), np.array([1.0, 5.0]), np.array([0.0, 3.0]), np.array([0.0, 2.0]))
     >>> curve(np.array([2.0, 4.0], np.float32))
@@ -33,15 +33,15 @@ class Curve(NamedTuple):
 
     def __call__(self, x: Matrix) -> Floats:
         piece = np.searchsorted(self.thresholds, x, side="left")
-        added: Floats = self.at[piece] + self.slopes[piece] * (x.astype(float) - self.origins[piece])
-        return added
+        values: Floats = self.at[piece] + self.slopes[piece] * (x.astype(float) - self.origins[piece])
+        return values
 
 
 @dataclass(frozen=True, eq=False)
 class CurveRanker:
     """Scores Σ_j curve_j(x_j) + constant of raw features; features without a curve add nothing.
 
-    `shift` is that of the model's scaling, whose rounding to 32-bit floats is a part of the model's own scores.
+    `shift` is the model's scaling shift: the model's own scores include its rounding to 32-bit floats.
     """
 
     names: tuple[str, ...]
@@ -73,7 +73,7 @@ class CurveRanker:
 
 
 def curve_ranker(model: Model) -> CurveRanker:
-    """The curves of a model; one that is no sum of curves is refused, with the reason and an alternative."""
+    """The curves of a model; refuses models that are not sums of curves, with the reason and an alternative."""
     d = model.n_features
     scaler = model.scaler
     shift, divisor = (scaler.shift, scaler.divisor) if isinstance(scaler, Global) else (np.zeros(d), np.ones(d))
@@ -85,8 +85,8 @@ def curve_ranker(model: Model) -> CurveRanker:
         return CurveRanker(model.names, _stump_curves(model), 0.0, shift)
     if model.kind == "rankboost" or not isinstance(model.map, FittedBins | FittedLinearBins):
         raise DataError(
-            f"this {model.kind} model uses the feature map {model.map.name}, which is no sum of curves: an expression "
-            "has those of linear models with bins or bins-linear; train with one of them, or serve this model with "
+            f"this {model.kind} model uses the feature map {model.map.name}, which is not a sum of curves: expressions "
+            "support linear models with bins or bins-linear; train with one of them, or serve this model with "
             "ranktron serve"
         )
     curves = {}
@@ -112,8 +112,8 @@ def _steps(model: Model, feature: int, shape: Shape) -> Curve:
 def _pieces(shape: Shape, shift: float, divisor: float) -> Curve:
     """A piecewise linear function, constant outside of its knots."""
     knots, values = shift + divisor * shape.places, np.array(shape.values, float)
-    kept = np.append(True, np.diff(knots) > 0.0)
-    knots, values = knots[kept], values[kept]  # a feature that was constant has one value
+    distinct = np.append(True, np.diff(knots) > 0.0)
+    knots, values = knots[distinct], values[distinct]  # a constant feature has equal knots
     slopes = np.concatenate([[0.0], np.diff(values) / np.diff(knots), [0.0]])
     return _merged(Curve(knots, np.append(values[:1], values), slopes, np.append(knots[:1], knots)))
 
@@ -122,15 +122,15 @@ def _stump_curves(model: Model) -> dict[int, Curve]:
     stumps = stump_ranker(model, lifted=False)
     curves = {}
     for j in np.unique(stumps.features).tolist():
-        mine = np.flatnonzero(stumps.features == j)
-        values = np.append(0.0, np.cumsum(stumps.alphas[mine]))
-        curves[j] = _merged(Curve(stumps.thresholds[mine].astype(float), values, 0.0 * values, 0.0 * values))
+        rows = np.flatnonzero(stumps.features == j)
+        values = np.append(0.0, np.cumsum(stumps.alphas[rows]))
+        curves[j] = _merged(Curve(stumps.thresholds[rows].astype(float), values, 0.0 * values, 0.0 * values))
     return curves
 
 
 def _merged(curve: Curve) -> Curve:
     """The same curve without thresholds at which nothing changes."""
     flat = (curve.slopes[1:] == 0.0) & (curve.slopes[:-1] == 0.0)
-    kept = ~(flat & (np.diff(curve.at) == 0.0))
-    pieces = np.append(True, kept)
-    return Curve(curve.thresholds[kept], curve.at[pieces], curve.slopes[pieces], curve.origins[pieces])
+    changes = ~(flat & (np.diff(curve.at) == 0.0))
+    pieces = np.append(True, changes)
+    return Curve(curve.thresholds[changes], curve.at[pieces], curve.slopes[pieces], curve.origins[pieces])

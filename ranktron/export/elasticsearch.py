@@ -6,7 +6,7 @@ normalisers are `standard`, (x − mean) / standard_deviation, and `min_max`, (x
 minimum that must not be negative, and without clamping; the score is the sum of products, one after the other, all in
 32-bit floats; there is no constant. A feature that does not match a document counts as 0 before it is normalised.
 
-`scores` follows these rules; it is not the plugin itself, of which no build is in the package registries.
+`scores` follows these rules; the plugin itself is not tested, since no package registry has a build of it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class LearningToRankPlugin:
 
     keeps_constant = False
     scales_lists = False
-    fills = False
+    handles_missing = False
     lucene = True
     double = False
 
     def why_folded(self, ranker: LinearRanker) -> str:
         if ranker.scaling == "minmax" and ranker.shift.min() < 0.0:
             at = int(np.argmin(ranker.shift))
-            return f"min_max takes no negative minimum, and {ranker.names[at]} has {ranker.shift[at]:g}"
+            return f"min_max needs a minimum of at least 0, and that of {ranker.names[at]} is {ranker.shift[at]:g}"
         return why_not_single(ranker)
 
     def remarks(self, ranker: LinearRanker) -> list[str]:
@@ -71,11 +71,11 @@ def _normalise(normalizer: dict[str, dict[str, float]] | None, column: Matrix) -
     if normalizer is None:
         return column
     ((kind, numbers),) = normalizer.items()
-    one, two = (np.float32(value) for value in numbers.values())
+    first, second = (np.float32(value) for value in numbers.values())
     if kind == "standard":
-        if two <= 0.0:
+        if second <= 0.0:
             raise DataError("Standard deviation must be positive")
-        return (column - one) / two
-    if one < 0.0 or one >= two:
+        return (column - first) / second
+    if first < 0.0 or first >= second:
         raise DataError("minimum must be 0 or more, and less than the maximum")
-    return (column - one) / (two - one)
+    return (column - first) / (second - first)

@@ -12,7 +12,7 @@ from ranktron.types import Floats, Integers, Matrix
 
 
 class ExportableRanker(Protocol):
-    """What is exported: named features, and the size of a score's terms, to which rounding errors are proportional."""
+    """A ranker in exportable form: named features, and the magnitude of a score's terms, which bounds rounding."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -27,15 +27,15 @@ R = TypeVar("R", contravariant=True)
 
 
 class Engine(Protocol[R]):
-    """A target for one kind of rankers: `write` makes its file, `scores` reads the file and scores as the engine does.
+    """A target for one kind of ranker: `write` encodes the file, `scores` reads it and scores as the engine does.
 
-    `scales_lists`: whether it can scale features within each query; `fills`: whether it distinguishes missing values
-    from 0; `lucene`: whether scores and features must not be negative; `double`: whether it computes in double
+    `scales_lists`: it can scale features within each query; `handles_missing`: it distinguishes missing values from 0;
+    `lucene`: it is built on Lucene, where scores and features must not be negative; `double`: it computes in double
     precision.
     """
 
     @property
-    def fills(self) -> bool: ...
+    def handles_missing(self) -> bool: ...
 
     @property
     def scales_lists(self) -> bool: ...

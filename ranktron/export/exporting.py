@@ -1,4 +1,4 @@
-"""Exporting a model to a checked file."""
+"""Export of a model to a verified file."""
 
 from __future__ import annotations
 
@@ -47,12 +47,13 @@ TREES = {
     "onnx": "ranktron.export.stumps:OnnxTrees",
     "json": "ranktron.export.stumps:JsonTrees",
 }
-"""Where RankBoost's thresholded features go."""
+"""Targets of RankBoost's thresholded features."""
 
 NORMALIZERS = ("native", "fold")
 LUCENE = ("solr", "elasticsearch", "opensearch", "lucene-expression")
+_AVERAGED = "it is the average of a voting model"
 CURVES = ("lucene-expression",)
-"""Where every sum of curves goes: linear models, bins, bins-linear and RankBoost."""
+"""Targets of sums of curves: linear models, bins, bins-linear and RankBoost."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Export:
     check: Check
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file, completely or not at all."""
+        """Writes the file, atomically."""
         with atomically(path) as file:
             file.write(self.content)
 
@@ -89,22 +90,22 @@ def export(
     Parameters
     ----------
     model : Model
-        A linear one, or RankBoost's; others are refused, with the reason and an alternative.
+        A linear model, or one of RankBoost; others are refused, with the reason and an alternative.
     to : str
         One of `TARGETS`.
     name, store : str
         The name of the model in the engine, and its store (Solr's feature store, the LTR plugin's store).
     normalizers : "native" or "fold"
-        Whether scaling becomes the engine's own normalizers, or is folded into the weights. If an engine cannot
-        represent the normalizers, it is folded, with a note.
+        Export scaling as the engine's own normalizers, or fold it into the weights. It is folded, with a note, if the
+        engine cannot represent it.
     feature_names : sequence of str, optional
-        The names of the features in the engine, if they differ from those of the model.
+        The names of the features in the engine, if they differ from the model's.
     data : Rounds, optional
-        Data to check the file with; by default random documents in the range of the features.
+        Data to verify the file with; by default, random documents in the range of the features.
     average : bool
         Export the average of a model whose members vote.
     one : str, optional
-        A feature of the engine that is 1 for every document; it gets a weight that keeps scores above 0.
+        A feature of the engine that is 1 for every document; its weight lifts all scores above 0.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def export(
     >>> model = Model("linear", {}, state, 2, feature_names=("bm25", "age"))
     >>> exported = export(model, "solr", name="mine")
     >>> exported.check.swapped, exported.warnings[0].split(":")[0]
-    (0, 'scores can be negative, down to -0.4')
+    (0, 'scores can be negative, down to -0.4, which Lucene refuses')
     """
     if to not in TARGETS:
         raise DataError(f"there is no target {to!r}; choose from {', '.join(TARGETS)}")
@@ -132,19 +133,19 @@ def export(
     whole, sample = linear_ranker(model), sample_rounds(model, data)
     engine: LinearEngine = _import_engine(TARGETS[to])
     _check_scaling(to, whole.scaling, engine.scales_lists)
-    _check_missing(to, model, engine.fills, whole.reads_zeros)
+    _check_missing(to, model, engine.handles_missing, whole.reads_zeros)
     ranker, notes = _fit_to_engine(engine, whole, normalizers)
     ranker = _lift_scores(engine, ranker, sample, one)
     content = engine.write(ranker, name, store)
     check = verify_export(engine, content, ranker, model, sample)
     warnings = _warnings(engine, whole, ranker, sample) + _describe_swaps(check, ranker.scaling == whole.scaling)
-    notes = ["it is the average of a voting model", *notes] if average else notes
+    notes = [_AVERAGED, *notes] if average else notes
     return Export(to, name, content, tuple(notes), tuple(warnings), check)
 
 
 def _export_stumps(model: Model, to: str, name: str, store: str | None, sample: Sample, one: str | None) -> Export:
     if to not in TREES:
-        raise DataError(f"{to} takes linear weights, which thresholded features do not have: export to vespa instead")
+        raise DataError(f"{to} supports linear weights only, not thresholded features: export to vespa instead")
     if one is not None:
         raise DataError("trees have a constant of their own: a feature that is always 1 is not needed")
     engine: Engine[StumpRanker] = _import_engine(TREES[to])
@@ -164,7 +165,7 @@ def _export_curves(
         raise DataError("an expression has a constant of its own: a feature that is always 1 is not needed")
     engine: Engine[CurveRanker] = _import_engine(TARGETS[to])
     _check_scaling(to, "none" if model.scaler is None else model.scaler.name, engine.scales_lists)
-    _check_missing(to, model, engine.fills, model.imputer is None or model.imputer.name == "zero")
+    _check_missing(to, model, engine.handles_missing, model.imputer is None or model.imputer.name == "zero")
     ranker = curve_ranker(model)
     content = engine.write(ranker, name, store)
     check = verify_export(engine, content, ranker, model, sample)
@@ -173,12 +174,10 @@ def _export_curves(
     if lowest < 0.0:
         warnings.insert(
             0,
-            f"scores can be negative, down to {lowest:.4g}: a script_score takes none; sort by the script, or add a "
-            "number to its source",
+            f"scores can be negative, down to {lowest:.4g}, which script_score refuses: sort by the script, or add a "
+            "constant to its source",
         )
-    return Export(
-        to, name, content, ("it is the average of a voting model",) if average else (), tuple(warnings), check
-    )
+    return Export(to, name, content, (_AVERAGED,) if average else (), tuple(warnings), check)
 
 
 def _check_scaling(to: str, scaling: str, scales_lists: bool) -> None:
@@ -194,14 +193,14 @@ def _check_scaling(to: str, scaling: str, scales_lists: bool) -> None:
         )
 
 
-def _check_missing(to: str, model: Model, fills: bool, reads_zeros: bool) -> None:
+def _check_missing(to: str, model: Model, handles_missing: bool, reads_zeros: bool) -> None:
     if model.imputer is None or (reads_zeros and to in LUCENE):
         return
-    if not fills:
+    if not handles_missing:
         raise DataError(
             f"this {model.kind} model fills in missing values (nan={model.imputer.name!r}), which {to} cannot do: "
-            f"train it with --nan zero, for a feature that a document lacks is 0 in {', '.join(LUCENE)}, or export a "
-            "linear model to vespa, onnx or json"
+            f"train it with --nan zero, since a missing feature is 0 in {', '.join(LUCENE)}, or export a linear model "
+            "to vespa, onnx or json"
         )
     if model.by_list:
         raise DataError(
@@ -210,19 +209,19 @@ def _check_missing(to: str, model: Model, fills: bool, reads_zeros: bool) -> Non
         )
 
 
-def _import_engine(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _import_engine(path: str) -> Any:
+    module, _, name = path.partition(":")
     return getattr(import_module(module), name)()
 
 
 def _fit_to_engine(engine: LinearEngine, ranker: LinearRanker, normalizers: str) -> tuple[LinearRanker, list[str]]:
-    """The ranker in a form that the engine supports, and notes on what was changed."""
+    """The ranker in a form that the engine supports, and notes on the changes."""
     notes = []
     if ranker.scaling in ("standard", "minmax"):
-        why = engine.why_folded(ranker)
-        if why and normalizers == "native":
-            notes.append(f"the scaling is folded into the weights: {why}")
-        if why or normalizers == "fold":
+        reason = engine.why_folded(ranker)
+        if reason and normalizers == "native":
+            notes.append(f"the scaling is folded into the weights: {reason}")
+        if reason or normalizers == "fold":
             ranker = ranker.folded()
     if not engine.keeps_constant and ranker.constant:
         notes.append(f"the constant {ranker.constant:g} is left out: it is the same for every document")
@@ -258,13 +257,13 @@ def _negative(ranker: LinearRanker, sample: Sample) -> list[str]:
     if lowest >= -1e-6 * max(1.0, float(np.abs(ranker.weights).max())):
         return []
     return [
-        f"scores can be negative, down to {lowest:.4g}: Lucene knows no negative scores; add a feature that is 1 for "
-        "every document (a match_all query) and name it with --one: its weight lifts all scores"
+        f"scores can be negative, down to {lowest:.4g}, which Lucene refuses: add a feature that is 1 for every "
+        "document (a match_all query) and name it with --one: its weight lifts all scores"
     ]
 
 
 def _unreachable(names: Sequence[str], sample: Sample) -> list[str]:
-    if sample.drawn or sample.low.min() >= 0.0:
+    if sample.random or sample.low.min() >= 0.0:
         return []
     at = int(np.argmin(sample.low))
     return [
@@ -275,11 +274,11 @@ def _unreachable(names: Sequence[str], sample: Sample) -> list[str]:
 
 def _describe_swaps(check: Check, as_trained: bool) -> list[str]:
     if not check.pairs:
-        return [f"the model gives all documents of a list the same score (checked on {check.sample}): it ranks nothing"]
+        return [f"the model gives all documents of a list the same score (verified on {check.sample})"]
     if not check.swapped:
         return []
-    cure = "" if as_trained else "; native normalizers round less"
+    hint = "" if as_trained else "; native normalizers round less"
     return [
         f"rounding to 32-bit floats swaps {check.swapped:,} of {check.pairs:,} pairs, whose scores differ by "
-        f"{check.gap:.2g} at most{cure}"
+        f"{check.gap:.2g} at most{hint}"
     ]

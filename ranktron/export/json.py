@@ -20,7 +20,7 @@ class PlainJson:
 
     keeps_constant = True
     scales_lists = False
-    fills = True
+    handles_missing = True
     lucene = False
     double = True
 

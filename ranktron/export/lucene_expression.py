@@ -2,11 +2,11 @@
 
 The rules, from Lucene's JavascriptCompiler and the engines' expression module: `doc['clicks'].value` is the value of a
 numeric field, 0 if the document lacks it; `+`, `*`, `>` and `?:` compute in double precision. A script may have at
-most 65,535 bytes (`script.max_size_in_bytes`). The compiler descends into a sum term by term: with Lucene 8.8, 1,250
-terms in a row compile and 1,500 overflow its stack. Sums are therefore written as balanced trees: then 5,000 terms
-compile, and 5,500 exceed the size of a method in Java, far beyond what the limit in bytes lets through.
+most 65,535 bytes (`script.max_size_in_bytes`). The compiler recurses into a sum term by term: with Lucene 8.8, 1,250
+terms in a row compile and 1,500 overflow its stack. Sums are therefore written as balanced trees, of which 5,000 terms
+compile and 5,500 exceed Java's limit on a method, far beyond the limit in bytes.
 
-`scores` follows these rules. In the tests Lucene itself compiles the expressions and sorts by them.
+`scores` follows these rules. The tests compile the expressions with Lucene itself, and sort by them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ranktron.export.curves import Curve, CurveRanker
 from ranktron.export.engine import as_json
 from ranktron.types import Floats, Integers, Matrix
 
-MOST_BYTES = 65_535
+MAX_BYTES = 65_535
 """The default of `script.max_size_in_bytes` in Elasticsearch and OpenSearch."""
 
 
@@ -30,7 +30,7 @@ class LuceneExpression:
     """A script for `sort`, `script_score` or `script_fields`."""
 
     scales_lists = False
-    fills = False
+    handles_missing = False
     lucene = False
     double = True
 
@@ -43,20 +43,19 @@ class LuceneExpression:
             terms.append(_number(ranker.constant))
         source = _balanced(terms)
         size = len(source.encode())
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             count = sum(len(curve.at) for curve in ranker.curves.values())
             raise DataError(
-                f"the expression of this model has {size:,} bytes for {count:,} terms, and Elasticsearch and "
-                f"OpenSearch take {MOST_BYTES:,} bytes (script.max_size_in_bytes): train with fewer features or bins, "
-                "or export a linear model to the LTR plugin"
+                f"the expression of this model has {size:,} bytes for {count:,} terms, more than the {MAX_BYTES:,} "
+                "bytes that Elasticsearch and OpenSearch allow (script.max_size_in_bytes): train with fewer features "
+                "or bins, or export a linear model to the LTR plugin"
             )
         return as_json({"script": {"lang": "expression", "source": source}})
 
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
         source = json.loads(file)["script"]["source"]
         columns = {_variable(name): X[:, j].astype(float) for j, name in enumerate(names)}
-        found = ExpressionReader(source, columns).value()
-        return np.broadcast_to(found, len(X)).astype(float)
+        return np.broadcast_to(ExpressionReader(source, columns).value(), len(X)).astype(float)
 
 
 def _variable(name: str) -> str:
@@ -69,7 +68,7 @@ def _number(value: float) -> str:
 
 
 def _balanced(terms: Sequence[str]) -> str:
-    """The sum of the terms, with parentheses that keep the tree of the parser low."""
+    """The sum of the terms, with parentheses that make it a balanced tree."""
     if len(terms) == 1:
         return terms[0]
     middle = len(terms) // 2
@@ -121,28 +120,28 @@ class ExpressionReader:
         self.at = 0
 
     def value(self) -> Floats:
-        found = self._choice()
+        value = self._choice()
         self._expect("")
-        return found
+        return value
 
     def _next(self) -> str:
         self.at += 1
         return self.tokens[self.at - 1]
 
     def _expect(self, token: str) -> None:
-        found = self._next()
-        if found != token:
-            raise DataError(f"the expression has {found!r} where {token!r} is expected")
+        actual = self._next()
+        if actual != token:
+            raise DataError(f"the expression has {actual!r} where {token!r} is expected")
 
     def _choice(self) -> Floats:
         condition = self._comparison()
         if self.tokens[self.at] != "?":
             return condition
         self._next()
-        yes = self._choice()
+        if_true = self._choice()
         self._expect(":")
-        chosen: Floats = np.where(condition != 0.0, yes, self._choice())
-        return chosen
+        value: Floats = np.where(condition != 0.0, if_true, self._choice())
+        return value
 
     def _comparison(self) -> Floats:
         left = self._sum()

@@ -1,8 +1,8 @@
 """MLflow: the model file as a pyfunc flavour, and ranking metrics in a run. Public as `ranktron.mlflow`.
 
-The file that `Model.save` writes is logged with the name of this module, which loads it: no pickle. A
-`pyfunc` model takes a data frame or an array and returns scores, in input order; a column `qid` of the frame has query
-ids, for models whose scores depend on the other documents of the query.
+Logs the file of `Model.save`, which this module loads: no pickle. The `pyfunc` model maps a data frame or an array to
+scores, in input order; a column `qid` of the frame has query ids, for models whose scores depend on the other documents
+of the query.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def save_model(model: Any, path: str | os.PathLike[str], **options: Any) -> None
     Parameters
     ----------
     model : Model or fitted ranker
-        What to log or evaluate.
+        The model to save.
     path : str
         A folder that does not exist yet.
     **options
@@ -53,7 +53,7 @@ def log_model(model: Any, name: str = "model", **options: Any) -> Any:
     Parameters
     ----------
     model : Model or fitted ranker
-        What to log or evaluate.
+        The model to log.
     name : str
         The name of the model in MLflow.
     **options
@@ -74,17 +74,17 @@ def load_model(uri: str) -> Model:
     Parameters
     ----------
     uri : str
-        Its address: `runs:/...`, `models:/...` or the path of a folder.
+        URI of the model: `runs:/...`, `models:/...` or the path of a folder.
 
     Examples
     --------
     >>> ranktron.mlflow.load_model(info.model_uri).rank([[5.0], [9.0]])  # doctest: +SKIP
     array([1, 0])
     """
-    found = _mlflow().pyfunc.load_model(str(uri)).get_raw_model()
-    if not isinstance(found, Model):
+    model = _mlflow().pyfunc.load_model(str(uri)).get_raw_model()
+    if not isinstance(model, Model):
         raise DataError(f"{uri} holds a model of another library: load it with mlflow.pyfunc.load_model")
-    return found
+    return model
 
 
 def log_evaluation(
@@ -105,7 +105,7 @@ def log_evaluation(
     Parameters
     ----------
     model : Model or fitted ranker
-        What to log or evaluate.
+        The model to evaluate.
     X, y, qid, group
         Features, labels and query ids, as `fit` takes them.
     metrics : sequence of str
@@ -118,7 +118,7 @@ def log_evaluation(
     Returns
     -------
     dict of str to float
-        What was logged.
+        The logged metrics.
 
     Examples
     --------
@@ -164,11 +164,11 @@ def _flavour(model: Any, folder: str) -> dict[str, Any]:
     return {"loader_module": __name__, "data_path": str(file), "pip_requirements": [f"ranktron=={__version__}"]}
 
 
-def _as_model(given: Any) -> Model:
-    found = given if isinstance(given, Model) else getattr(given, "model_", None)
-    if not isinstance(found, Model):
-        raise DataError(f"expected a model or a fitted ranker, not a {type(given).__name__}")
-    return found
+def _as_model(ranker: Any) -> Model:
+    model = ranker if isinstance(ranker, Model) else getattr(ranker, "model_", None)
+    if not isinstance(model, Model):
+        raise DataError(f"expected a model or a fitted ranker, not a {type(ranker).__name__}")
+    return model
 
 
 def _mlflow() -> Any:

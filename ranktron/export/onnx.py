@@ -1,4 +1,4 @@
-"""ONNX: a graph from a matrix of features to scores, which onnxruntime checks before it is written.
+"""ONNX: a graph from a matrix of features to scores, verified with onnxruntime before it is written.
 
 The input `features` is a float matrix with one row per document and one column per feature, in the order of the
 metadata `feature_names`; the output `scores` has one float per document. NaN is a missing value for models with an
@@ -29,7 +29,7 @@ class Onnx:
 
     keeps_constant = True
     scales_lists = False
-    fills = True
+    handles_missing = True
     lucene = False
     double = False
 
@@ -64,12 +64,12 @@ class Onnx:
 def onnx_file(name: str, names: tuple[str, ...], arrays: Mapping[str, Any], steps: Sequence[Step]) -> bytes:
     """A graph from `features` to `scores`: numbers by name, and steps (operator, inputs, output, attributes)."""
     onnx = _onnx()
-    kept = [onnx.numpy_helper.from_array(_singles(array), key) for key, array in arrays.items()]
-    nodes = [onnx.helper.make_node(operator, ins, [out], **more) for operator, ins, out, more in steps]
+    initializers = [onnx.numpy_helper.from_array(_singles(array), key) for key, array in arrays.items()]
+    nodes = [onnx.helper.make_node(operator, ins, [out], **attributes) for operator, ins, out, attributes in steps]
     floats = onnx.TensorProto.FLOAT
     inputs = [onnx.helper.make_tensor_value_info("features", floats, ["documents", len(names)])]
     outputs = [onnx.helper.make_tensor_value_info("scores", floats, ["documents"])]
-    graph = onnx.helper.make_graph(nodes, name, inputs, outputs, kept)
+    graph = onnx.helper.make_graph(nodes, name, inputs, outputs, initializers)
     opset = [onnx.helper.make_opsetid("", _OPSET)]
     model = onnx.helper.make_model(graph, producer_name="ranktron", opset_imports=opset, ir_version=_IR)
     onnx.helper.set_model_props(model, {"feature_names": json.dumps(list(names))})

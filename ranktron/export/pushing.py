@@ -1,4 +1,4 @@
-"""Uploading an exported model with the engine's REST API. Earlier versions are kept."""
+"""Uploads an exported model with the engine's REST API; earlier versions stay."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def credentials(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     if bool(user) != bool(password):
         raise DataError(f"{USER} and {PASSWORD} go together: set both")
     if key and not (key.isascii() and key.isprintable()):
-        raise DataError(f"{API_KEY} must be one line of plain letters and signs")
+        raise DataError(f"{API_KEY} must be one line of printable ASCII")
     if key:
         return {"Authorization": f"ApiKey {key}"}
     if user:
@@ -87,13 +87,13 @@ def checked_url(url: str, option: str = "--url") -> str:
     """The address of an engine, without a trailing slash; credentials in it are refused."""
     try:
         parts = urlsplit(url)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        fine = False
-    if not fine or parts.query or parts.fragment:
+        valid = False
+    if not valid or parts.query or parts.fragment:
         raise DataError(f"{option} must be an address such as https://search.example:9200")
     if parts.username or parts.password:
-        raise DataError(f"{option} must not hold credentials: they would be seen by others; set {USER} and {PASSWORD}")
+        raise DataError(f"{option} must not hold credentials, which others could see: set {USER} and {PASSWORD}")
     return url.rstrip("/")
 
 
@@ -105,27 +105,27 @@ def send(
     done: Callable[[EngineCall, int], None],
 ) -> None:
     """Sends the requests one after the other and calls `done` after each; the first failure is an error."""
-    made: list[str] = []
+    completed: list[str] = []
     for call in calls:
         try:
             status, _ = exchange(url, call, headers, timeout)
         except _Refused as refused:
             if call.otherwise is None or refused.status != 400:
-                raise DataError(_failure_message(made, call, str(refused))) from None
+                raise DataError(_failure_message(completed, call, str(refused))) from None
             call = call.otherwise
             try:
                 status, _ = exchange(url, call, headers, timeout)
             except RanktronError as error:
-                raise DataError(_failure_message(made, call, str(error))) from None
+                raise DataError(_failure_message(completed, call, str(error))) from None
         except RanktronError as error:
-            raise DataError(_failure_message(made, call, str(error))) from None
-        made.append(call.purpose)
+            raise DataError(_failure_message(completed, call, str(error))) from None
+        completed.append(call.purpose)
         done(call, status)
 
 
-def _failure_message(made: list[str], call: EngineCall, why: str) -> str:
-    before = f" (done before: {', '.join(made)})" if made else ""
-    return f"cannot {call.purpose}: {call.method} {call.path}: {why}{before}"
+def _failure_message(completed: list[str], call: EngineCall, reason: str) -> str:
+    note = f" (completed: {', '.join(completed)})" if completed else ""
+    return f"cannot {call.purpose}: {call.method} {call.path}: {reason}{note}"
 
 
 class _Refused(RanktronError):
@@ -146,17 +146,17 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def exchange(
-    url: str, call: EngineCall, headers: Mapping[str, str], timeout: float, most: int = 100_000
+    url: str, call: EngineCall, headers: Mapping[str, str], timeout: float, limit: int = 100_000
 ) -> tuple[int, bytes]:
-    """Sends one request: the status and at most so many bytes of the answer; an error status is an error."""
-    kind = {"Content-Type": "application/json"} if call.body is not None else {}
-    request = Request(url + call.path, call.body, {**kind, **headers}, method=call.method)
+    """Sends a request; the status and up to `limit` bytes of the response. Raises an error for error statuses."""
+    content_type = {"Content-Type": "application/json"} if call.body is not None else {}
+    request = Request(url + call.path, call.body, {**content_type, **headers}, method=call.method)
     try:
-        with build_opener(_NoRedirects).open(request, timeout=timeout) as answer:
-            status, text = int(answer.status), answer.read(most)
+        with build_opener(_NoRedirects).open(request, timeout=timeout) as response:
+            status, text = int(response.status), response.read(limit)
     except HTTPError as error:
         with error:
-            raise _Refused(error.code, _in_words(error.code, error.read(100_000))) from None
+            raise _Refused(error.code, _describe_failure(error.code, error.read(100_000))) from None
     except URLError as error:
         raise DataError(f"{url} cannot be reached: {error.reason}; is the engine running there?") from None
     except TimeoutError:
@@ -164,24 +164,24 @@ def exchange(
     except (OSError, HTTPException, ValueError) as error:
         raise DataError(f"{url} cannot be reached: {error or type(error).__name__}") from None
     if _header_status(text) != 0:  # Solr may answer 200 with an error in the body
-        raise _Refused(_header_status(text), _in_words(_header_status(text), text))
+        raise _Refused(_header_status(text), _describe_failure(_header_status(text), text))
     return status, text
 
 
 _MEANINGS = {
-    401: f"the engine wants to know who you are: set {USER} and {PASSWORD}, or {API_KEY}",
-    403: "the engine knows you and does not allow this",
-    404: "there is nothing there: are the plugin, the store, the feature set or the collection named rightly?",
-    409: "there is a model of this name already: give another --version",
+    401: f"the engine requires authentication: set {USER} and {PASSWORD}, or {API_KEY}",
+    403: "these credentials do not allow it",
+    404: "not found: check the plugin, and the names of the store, the feature set and the collection",
+    409: "a model of this name exists: choose another --version",
 }
 
 
-def _in_words(status: int, text: bytes) -> str:
-    meaning = _MEANINGS.get(status, "the engine redirects: give its own address" if 300 <= status < 400 else "")
-    said = _engine_message(text)
-    if status == 400 and "exist" in said.lower():
+def _describe_failure(status: int, text: bytes) -> str:
+    meaning = _MEANINGS.get(status, "the engine redirects: use its final address" if 300 <= status < 400 else "")
+    message = _engine_message(text)
+    if status == 400 and "exist" in message.lower():
         meaning = meaning or _MEANINGS[409]
-    return ". ".join(part for part in (f"answer {status}", meaning, said) if part)
+    return ". ".join(part for part in (f"answer {status}", meaning, message) if part)
 
 
 def _engine_message(text: bytes) -> str:

@@ -21,7 +21,7 @@ VOTES = {"pairwise": ("output", "voted"), "committee": ("combine", "borda")}
 class LinearRanker:
     """Scores Σ_j w_j (x_j − shift_j) / divisor_j + constant; with `scaling` minmax-query, x_j is scaled in each list.
 
-    If `fill` is given, a missing x_j is replaced by fill_j and adds lack_j to the score.
+    With `fill`, a missing x_j is replaced by fill_j and adds missing_offset_j to the score.
 
     >>> ranker = LinearRanker(("a",), np.array([2.0]), np.array([1.0]), np.array([4.0]), "standard", 0.5)
     >>> folded = ranker.folded()
@@ -36,20 +36,20 @@ class LinearRanker:
     scaling: str
     constant: float
     fill: Floats | None = None
-    lack: Floats | None = None
+    missing_offset: Floats | None = None
 
     @property
     def terms(self) -> int:
         return len(self.weights) * (1 if self.fill is None else 2)
 
     def missing(self) -> tuple[Floats, Floats] | None:
-        """The replacement of missing values and what they add to a score; None if values must not be missing."""
-        return None if self.fill is None or self.lack is None else (self.fill, self.lack)
+        """`fill` and `missing_offset`; None if values must not be missing."""
+        return None if self.fill is None or self.missing_offset is None else (self.fill, self.missing_offset)
 
     @property
     def reads_zeros(self) -> bool:
-        """Whether missing values are just 0, which is all that engines without missing values support."""
-        return self.fill is None or not (self.fill.any() or np.any(self.lack))
+        """Whether a missing value is the same as 0, as it is in engines without missing values."""
+        return self.fill is None or not (self.fill.any() or np.any(self.missing_offset))
 
     def folded(self) -> LinearRanker:
         """The same scores for raw features: the normalisation is folded into the weights and the constant."""
@@ -74,7 +74,7 @@ class LinearRanker:
             divisor=np.append(self.divisor, 1.0),
             constant=0.0,
             fill=None if self.fill is None else np.append(self.fill, 0.0),
-            lack=None if self.lack is None else np.append(self.lack, 0.0),
+            missing_offset=None if self.missing_offset is None else np.append(self.missing_offset, 0.0),
         )
 
     def magnitude(self, X: Matrix) -> Floats:
@@ -83,7 +83,8 @@ class LinearRanker:
             return np.full(len(X), float(np.abs(self.weights).sum()) + abs(self.constant))
         X = X if self.fill is None else np.where(np.isnan(X), self.fill, X)
         terms: Floats = (np.abs(X) + np.abs(self.shift)) @ np.abs(self.weights / self.divisor)
-        return terms + abs(self.constant) + (0.0 if self.lack is None else float(np.abs(self.lack).sum()))
+        offsets = 0.0 if self.missing_offset is None else float(np.abs(self.missing_offset).sum())
+        return terms + abs(self.constant) + offsets
 
     def lowest(self, low: Floats, high: Floats) -> float:
         """The lowest score for features within these ranges."""
@@ -92,7 +93,7 @@ class LinearRanker:
 
 
 class LinearEngine(Engine[LinearRanker], Protocol):
-    """A target for linear rankers; `why_folded` says why it cannot represent their normalizers, or is empty."""
+    """A target for linear rankers; `why_folded` is the reason why it cannot represent the scaling, or ""."""
 
     @property
     def keeps_constant(self) -> bool: ...
@@ -111,7 +112,7 @@ def linear_ranker(model: Model) -> LinearRanker:
         weights = model.coef
     except DataError:
         raise DataError(
-            f"a {model.kind} model has no weights to export: search engines hold linear models and trees; train a "
+            f"a {model.kind} model has no weights to export: search engines support linear models and trees; train a "
             "linear algorithm (slam, listnet, ranksvm, ...), or serve this model with ranktron serve"
         ) from None
     d = model.n_filled
@@ -122,12 +123,12 @@ def linear_ranker(model: Model) -> LinearRanker:
     weights = np.array(weights, float)
     if model.imputer is None:
         return LinearRanker(model.names, weights, shift, divisor, scaling, constant)
-    d = model.n_features  # further weights are those of indicators, whose scaling is folded into what they add
-    lack = np.zeros(d)
-    lack[model.imputer.indicators] = weights[d:] / divisor[d:]
+    d = model.n_features  # further weights are of missing-value indicators; their scaling is folded into the offset
+    missing_offset = np.zeros(d)
+    missing_offset[model.imputer.indicators] = weights[d:] / divisor[d:]
     constant -= float(np.sum(weights[d:] * shift[d:] / divisor[d:]))
     of_features = weights[:d], shift[:d], divisor[:d]
-    return LinearRanker(model.names, *of_features, scaling, constant, model.imputer.fill, lack)
+    return LinearRanker(model.names, *of_features, scaling, constant, model.imputer.fill, missing_offset)
 
 
 def check_plain(model: Model) -> None:
@@ -150,7 +151,7 @@ def rename_features(model: Model, names: Sequence[str]) -> Model:
     """The model with other names for its features."""
     names = tuple(name.strip() for name in names)
     if len(names) != model.n_features:
-        raise DataError(f"the model has {model.n_features} features, {len(names)} names are given")
+        raise DataError(f"the model has {model.n_features} features, but there are {len(names)} names")
     if "" in names or len(set(names)) < len(names):
-        raise DataError("the names of features must be different from each other and not empty")
+        raise DataError("the names of features must be unique and not empty")
     return replace(model, feature_names=names)

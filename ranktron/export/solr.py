@@ -5,7 +5,7 @@ weight; a normaliser is applied to each feature's value, (x − avg) / std or (x
 the score is the sum of products, one after the other, all in 32-bit floats; there is no constant. A feature that a
 document does not have counts as its default, 0, before it is normalised.
 
-`scores` follows these rules; it is not Solr itself, of which no build is in the package registries.
+`scores` follows these rules; Solr itself is not tested, since no package registry has a build of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Solr:
 
     keeps_constant = False
     scales_lists = False
-    fills = False
+    handles_missing = False
     lucene = True
     double = False
 
@@ -73,9 +73,9 @@ def _normalise(feature: dict[str, Any], column: Matrix) -> Matrix:
 
 
 def why_not_single(ranker: LinearRanker) -> str:
-    """Why 32-bit normalizers cannot represent the scaling: a range that rounds to 0 because values are much larger."""
+    """Why 32-bit normalizers cannot represent the scaling (a range that rounds to 0), or ""."""
     low, high = ranker.shift.astype(np.float32), (ranker.shift + ranker.divisor).astype(np.float32)
-    gone = high <= low if ranker.scaling == "minmax" else ranker.divisor.astype(np.float32) <= 0.0
-    if ranker.scaling in ("standard", "minmax") and gone.any():
-        return f"the range of feature {ranker.names[int(np.argmax(gone))]} vanishes in 32-bit floats"
+    empty = high <= low if ranker.scaling == "minmax" else ranker.divisor.astype(np.float32) <= 0.0
+    if ranker.scaling in ("standard", "minmax") and empty.any():
+        return f"the range of feature {ranker.names[int(np.argmax(empty))]} vanishes in 32-bit floats"
     return ""

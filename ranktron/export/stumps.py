@@ -1,4 +1,4 @@
-"""Exporting sums of thresholded features (RankBoost) as small trees, for engines that support trees."""
+"""Export of sums of thresholded features (RankBoost) as small trees, for engines that support trees."""
 
 from __future__ import annotations
 
@@ -50,27 +50,27 @@ class StumpRanker:
         """The lowest possible score."""
         total = self.constant
         for feature in np.unique(self.features):
-            mine = np.flatnonzero(self.features == feature)
-            steps = self.alphas[mine[np.argsort(self.thresholds[mine])]]
+            rows = np.flatnonzero(self.features == feature)
+            steps = self.alphas[rows[np.argsort(self.thresholds[rows])]]
             total += min(0.0, float(np.cumsum(steps).min()))
         return total
 
 
 def stump_ranker(model: Model, lifted: bool) -> StumpRanker:
-    """The stumps of a boosted model for raw features; `lifted` adds a constant, so that no score is negative."""
+    """The stumps of a boosted model for raw features; `lifted` adds a constant that makes all scores non-negative."""
     learner = model.learner()
     if not isinstance(learner, Stumps) or isinstance(model.scaler, PerQuery):
         raise DataError("only stumps whose features are not scaled within each list can become trees")
     thresholds = unscale_thresholds(model, learner.features, learner.thresholds)
     sums: dict[tuple[int, float], float] = {}
     for feature, threshold, alpha in zip(learner.features, thresholds, learner.alphas, strict=True):
-        place = (int(feature), float(threshold))
-        sums[place] = sums.get(place, 0.0) + float(alpha)
-    places = sorted(sums)
-    features, kept = np.array([f for f, _ in places], np.int64), np.array([t for _, t in places], np.float32)
-    ranker = StumpRanker(model.names, features, kept, np.array([sums[place] for place in places], float), 0.0)
+        stump = (int(feature), float(threshold))
+        sums[stump] = sums.get(stump, 0.0) + float(alpha)
+    stumps = sorted(sums)
+    features, singles = np.array([f for f, _ in stumps], np.int64), np.array([t for _, t in stumps], np.float32)
+    ranker = StumpRanker(model.names, features, singles, np.array([sums[stump] for stump in stumps], float), 0.0)
     lift = max(0.0, -ranker.lowest()) if lifted else 0.0
-    return StumpRanker(model.names, features, kept, ranker.alphas, lift)
+    return StumpRanker(model.names, features, singles, ranker.alphas, lift)
 
 
 def unscale_thresholds(model: Model, features: Integers, thresholds: Floats) -> Singles:
@@ -78,19 +78,19 @@ def unscale_thresholds(model: Model, features: Integers, thresholds: Floats) -> 
     scaler = model.scaler
     shift = scaler.shift[features] if isinstance(scaler, Global) else np.zeros(len(features))
     divisor = scaler.divisor[features] if isinstance(scaler, Global) else np.ones(len(features))
-    # Scaling is monotonic, so that a binary search over all 32-bit floats finds the value.
+    # Scaling is monotonic: a binary search over all 32-bit floats finds the value.
     low, high = np.full(len(features), -0x7F7FFFFF), np.full(len(features), 0x7F7FFFFF)
     while (low < high).any():
         middle = (low + high + 1) >> 1
         scaled = ((_float_at(middle).astype(float) - shift) / divisor).astype(np.float32)
-        fine = scaled.astype(float) <= thresholds
-        low, high = np.where(fine, middle, low), np.where(fine, high, middle - 1)
+        below = scaled.astype(float) <= thresholds
+        low, high = np.where(below, middle, low), np.where(below, high, middle - 1)
     return _float_at(low)
 
 
-def _float_at(places: Integers) -> Singles:
-    """The 32-bit floats in order: 0 at 0, the smallest above it at 1, and so on to both sides."""
-    bits = np.where(places < 0, 0x80000000 - places, places).astype(np.uint32)
+def _float_at(ordinals: Integers) -> Singles:
+    """The 32-bit floats by their ordinal: 0 at 0, the smallest positive one at 1, the largest negative one at −1."""
+    bits = np.where(ordinals < 0, 0x80000000 - ordinals, ordinals).astype(np.uint32)
     return bits.view(np.float32)
 
 
@@ -98,7 +98,7 @@ class SolrTrees:
     """A MultipleAdditiveTreesModel: x <= threshold + 1e-6 goes left; float sums of weight × leaf."""
 
     scales_lists = False
-    fills = False
+    handles_missing = False
     lucene = True
     double = False
 
@@ -131,17 +131,17 @@ def _solr_leaf(node: dict[str, Any], names: tuple[str, ...], X: Matrix) -> Singl
 
 
 def _before_slack(threshold: np.float32) -> float:
-    """The number that is closest to the threshold after Solr has added its tolerance of 1e-6."""
+    """The number closest to the threshold once Solr adds its tolerance of 1e-6."""
     start = threshold - _SLACK
-    near = [start, np.nextafter(start, np.float32(np.inf)), np.nextafter(start, np.float32(-np.inf))]
-    return float(min(near, key=lambda value: abs(float(value + _SLACK) - float(threshold))))
+    neighbours = [start, np.nextafter(start, np.float32(np.inf)), np.nextafter(start, np.float32(-np.inf))]
+    return float(min(neighbours, key=lambda value: abs(float(value + _SLACK) - float(threshold))))
 
 
 class PluginTrees:
     """An xgboost+json model of the LTR plugin: x < split_condition goes to `yes`; float sums of the leaves."""
 
     scales_lists = False
-    fills = False
+    handles_missing = False
     lucene = True
     double = False
 
@@ -182,7 +182,7 @@ class VespaTrees:
     """A rank profile that is a sum of `if (feature > threshold, step, 0)`."""
 
     scales_lists = False
-    fills = False
+    handles_missing = False
     lucene = False
     double = True
 
@@ -206,7 +206,7 @@ class OnnxTrees:
     """A graph that compares columns with thresholds and sums the steps of those above."""
 
     scales_lists = False
-    fills = False
+    handles_missing = False
     lucene = False
     double = False
 
@@ -233,7 +233,7 @@ class JsonTrees:
     """Plain JSON: score = constant + the sum of `adds` over the steps whose feature is greater than `above`."""
 
     scales_lists = False
-    fills = False
+    handles_missing = False
     lucene = False
     double = True
 
@@ -255,5 +255,5 @@ class JsonTrees:
 
 
 def _remarks(ranker: StumpRanker) -> list[str]:
-    lift = f", and {ranker.constant:g} on top, so that no score is negative" if ranker.constant else ""
-    return [f"{ranker.terms:,} thresholded features become as many small trees, for features as they are{lift}"]
+    lift = f", plus a constant of {ranker.constant:g} that makes all scores non-negative" if ranker.constant else ""
+    return [f"{ranker.terms:,} thresholded features become as many small trees over raw features{lift}"]

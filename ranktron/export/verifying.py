@@ -1,8 +1,8 @@
-"""The check before a file is written: read back, it has to score as the model does.
+"""Verification of a file before it is written: it is read back, and must score as the model does.
 
-In exact arithmetic the scores of the file equal the model's up to a constant. In 32-bit floats they may differ by
-rounding: with d terms by at most (d + 8) 2⁻²³ Σ |terms|. A file that differs more is refused.
-Two documents whose scores are closer than that may swap; such pairs are counted.
+In exact arithmetic, the file's scores equal the model's up to a constant. In 32-bit floats they may differ by rounding:
+with d terms, by at most (d + 8) 2⁻²³ Σ |terms|. A file that differs more is refused. Documents whose scores are closer
+than that may swap; such pairs are counted.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ranktron.export.engine import Engine, ExportableRanker
 from ranktron.training.model import Model
 from ranktron.types import Floats, Matrix
 
-LISTS, DOCUMENTS = 64, 32
-MOST_LISTS = 1000
-LACKING = 0.2  # the share of missing features in random documents, for models with an imputer
+LISTS, DOCUMENTS = 64, 32  # of a random sample; documents per list
+MAX_LISTS = 1000  # of given data
+MISSING_SHARE = 0.2  # of the features in random documents, for models with an imputer
 
 
 @dataclass(frozen=True)
 class Check:
-    """How many pairs of a sample were compared, and how many of them the engine's rounding swaps.
+    """The number of pairs compared on a sample, and how many of them the engine's rounding swaps.
 
-    `gap` is the largest difference in the model's scores of a swapped pair; `error` the largest difference
-    between the scores of engine and model, up to a constant.
+    `gap` is the largest difference in the model's scores of a swapped pair; `error` is the largest difference between
+    the engine's and the model's scores, up to a constant.
     """
 
     sample: str
@@ -46,21 +46,21 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Documents to check with, and the range of each feature in them."""
+    """Documents to verify a file with, and the range of each feature in them."""
 
     rounds: Rounds
     low: Floats
     high: Floats
-    described: str
-    drawn: bool
+    description: str
+    random: bool
 
 
 def sample_rounds(model: Model, data: Rounds | None) -> Sample:
     """The first queries of the data; without data, random documents in the range given by the scaling."""
     if data is not None:
-        data = data[:MOST_LISTS] if len(data) > MOST_LISTS else data
-        known = data.X if model.imputer is None else model.fill(data).X[:, : model.n_features]
-        low, high = known.min(axis=0).astype(float), known.max(axis=0).astype(float)
+        data = data[:MAX_LISTS] if len(data) > MAX_LISTS else data
+        filled = data.X if model.imputer is None else model.fill(data).X[:, : model.n_features]
+        low, high = filled.min(axis=0).astype(float), filled.max(axis=0).astype(float)
         return Sample(data, low, high, f"{len(data):,} queries of the data", False)
     ones = np.ones(model.n_features)
     low, high, within = -ones, ones, "between -1 and 1"
@@ -71,9 +71,9 @@ def sample_rounds(model: Model, data: Rounds | None) -> Sample:
         within = "within three standard deviations" if standard else "between minimum and maximum"
     rng = np.random.default_rng(0)
     low, high = low[: model.n_features], high[: model.n_features]
-    X = rng.uniform(low, high, (LISTS * DOCUMENTS, model.n_features)).astype(np.float32)  # as documents are kept
+    X = rng.uniform(low, high, (LISTS * DOCUMENTS, model.n_features)).astype(np.float32)
     if model.imputer is not None:
-        X[rng.random(X.shape) < LACKING] = np.nan
+        X[rng.random(X.shape) < MISSING_SHARE] = np.nan
         low, high = np.minimum(low, model.imputer.fill), np.maximum(high, model.imputer.fill)
     rounds = Rounds.from_arrays(X, np.zeros(len(X)), group=np.full(LISTS, DOCUMENTS), missing=True)
     return Sample(rounds, low, high, f"{LISTS} queries drawn at random, features {within}", True)
@@ -82,42 +82,42 @@ def sample_rounds(model: Model, data: Rounds | None) -> Sample:
 def verify_export(engine: Engine[Any], file: bytes, ranker: ExportableRanker, model: Model, sample: Sample) -> Check:
     """Scores the sample with the model and with the file; refuses a file that differs by more than rounding."""
     rounds = sample.rounds
-    wanted = model.score_rounds(rounds)
+    model_scores = model.score_rounds(rounds)
     X = _with_ones(rounds.X, len(ranker.names))
-    X = X if engine.fills else np.nan_to_num(X)  # engines score a feature that a document lacks as 0
+    X = X if engine.handles_missing else np.nan_to_num(X)  # other engines score a missing feature as 0
     with np.errstate(over="ignore", invalid="ignore"):
-        found = engine.scores(file, ranker.names, X, rounds.offsets)
-    if not np.isfinite(found).all():
+        engine_scores = engine.scores(file, ranker.names, X, rounds.offsets)
+    if not np.isfinite(engine_scores).all():
         raise DataError("the engine's 32-bit floats overflow on these features: scale them (--scale) and train again")
     unit = 2.0**-23  # the model also rounds scaled features to 32-bit floats
     bound = (ranker.terms + 8) * unit * ranker.magnitude(X) + 1e-30
     pairs = swapped = 0
     gap = error = 0.0
     for a, b in zip(rounds.offsets, rounds.offsets[1:], strict=False):
-        difference = found[a:b] - wanted[a:b]
+        difference = engine_scores[a:b] - model_scores[a:b]
         spread = float(difference.max() - difference.min())
         if spread > 2.0 * bound[a:b].max():
             raise DataError(
                 f"the file does not score as the model does (scores differ by {spread:g}): nothing is written; this is "
                 "a defect of Ranktron, please report it"
             )
-        more, less, largest = _swaps(wanted[a:b], found[a:b], engine.double)
-        pairs, swapped, gap, error = pairs + more, swapped + less, max(gap, largest), max(error, spread)
-    return Check(sample.described, len(rounds), len(X), pairs, swapped, gap, error)
+        list_pairs, list_swapped, list_gap = _swaps(model_scores[a:b], engine_scores[a:b], engine.double)
+        pairs, swapped, gap, error = pairs + list_pairs, swapped + list_swapped, max(gap, list_gap), max(error, spread)
+    return Check(sample.description, len(rounds), len(X), pairs, swapped, gap, error)
 
 
-def _swaps(wanted: Floats, found: Floats, double: bool) -> tuple[int, int, float]:
+def _swaps(model_scores: Floats, engine_scores: Floats, double: bool) -> tuple[int, int, float]:
     """The number of pairs with different scores, how many of them the engine swaps, and their largest gap."""
-    ours = wanted.astype(np.float32)  # documents are ordered by scores rounded to 32 bits
-    theirs = found if double else found.astype(np.float32)
+    ours = model_scores.astype(np.float32)  # documents are ordered by scores rounded to 32 bits
+    theirs = engine_scores if double else engine_scores.astype(np.float32)
     pairs = swapped = 0
     gap = 0.0
     for i in range(len(ours) - 1):
-        apart, other = ours[i] - ours[i + 1 :], theirs[i] - theirs[i + 1 :]
-        pairs += int(np.count_nonzero(apart))
-        wrong = apart * np.sign(other) < 0.0
+        our_gaps, their_gaps = ours[i] - ours[i + 1 :], theirs[i] - theirs[i + 1 :]
+        pairs += int(np.count_nonzero(our_gaps))
+        wrong = our_gaps * np.sign(their_gaps) < 0.0
         swapped += int(np.count_nonzero(wrong))
-        gap = max(gap, float(np.abs(apart[wrong]).max(initial=0.0)))
+        gap = max(gap, float(np.abs(our_gaps[wrong]).max(initial=0.0)))
     return pairs, swapped, gap
 
 

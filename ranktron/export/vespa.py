@@ -1,13 +1,12 @@
 """Vespa: rank profiles, with the weights as constants or as query inputs.
 
-A profile is a file `schemas/SCHEMA/NAME.profile` of the application package. Weights as constants need a deployment
-for every new model; weights as query inputs (`VespaInputs`) are deployed once, and the parameters that `VespaWeights`
-writes then go into each query, or into a query profile. A model that scales within each query becomes a global phase,
-the only phase of any of these engines that sees all documents of the query.
+A profile is a file `schemas/SCHEMA/NAME.profile` of the application package. Weights as constants need a deployment for
+every new model; weights as query inputs (`VespaInputs`) are deployed once, and each query, or a query profile, has the
+parameters that `VespaWeights` writes. A model that scales within each query becomes a global phase, the only phase of
+these engines that sees all documents of the query.
 
-Features are rank features by their own names (`bm25(title)`) or functions of the application. A name that is neither,
-such as the number of a column, becomes a function that reads the attribute `feature_NAME`: edit it, or name the
-features.
+Features are rank features by their own names (`bm25(title)`) or functions of the application. Any other name, such as
+the number of a column, becomes a function that reads the attribute `feature_NAME`: edit it, or rename the features.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Vespa:
 
     keeps_constant = True
     scales_lists = True
-    fills = True
+    handles_missing = True
     lucene = False
     double = True
 
@@ -57,12 +56,12 @@ class VespaInputs:
 
     keeps_constant = True
     scales_lists = False
-    fills = False
+    handles_missing = False
     lucene = False
     double = True
 
     def why_folded(self, ranker: LinearRanker) -> str:
-        return "the weights of later models, whose scaling may differ, have to fit into the same profile"
+        return "later models, whose scaling may differ, use the same profile"
 
     def remarks(self, ranker: LinearRanker) -> list[str]:
         return _remarks(ranker)
@@ -81,12 +80,12 @@ class VespaWeights:
 
     keeps_constant = True
     scales_lists = False
-    fills = False
+    handles_missing = False
     lucene = False
     double = True
 
     def why_folded(self, ranker: LinearRanker) -> str:
-        return "they are for a profile whose weights are query inputs"
+        return "the parameters belong to a profile whose weights are query inputs"
 
     def remarks(self, ranker: LinearRanker) -> list[str]:
         return []
@@ -98,34 +97,34 @@ class VespaWeights:
     def scores(self, file: bytes, names: tuple[str, ...], X: Matrix, offsets: Integers) -> Floats:
         """The scores of a profile with default weights of 0, given these parameters."""
         parameters = json.loads(file)
-        given = {key.removeprefix("input."): value for key, value in parameters.items() if key.startswith("input.")}
+        inputs = {key.removeprefix("input."): value for key, value in parameters.items() if key.startswith("input.")}
         zero = np.zeros(len(names))
         blank = LinearRanker(names, zero, zero, zero + 1.0, "none", 0.0)
         profile = VespaInputs().write(blank, parameters["ranking.profile"], None)
-        return Profile.of(profile.decode()).scores(rank_features(names, X), offsets, given)
+        return Profile.of(profile.decode()).scores(rank_features(names, X), offsets, inputs)
 
 
 def _remarks(ranker: LinearRanker) -> list[str]:
     if ranker.fill is not None:
-        unset = "a missing value is NaN to the profile, as float and double attributes without a value are"
+        note = "the profile takes NaN for missing, as float and double attributes without a value are"
         return [
-            f"{unset}; integer attributes and text features such as bm25 have numbers there",
+            f"{note}; integer attributes and text features such as bm25 are never NaN",
             *remarks_on(ranker.names),
         ]
     if ranker.scaling != "minmax-query":
         return remarks_on(ranker.names)
-    rerank = "features are scaled within the hits that the global phase reranks (rerank-count, 100 unless set)"
+    rerank = "features are scaled within the hits that the global phase reranks (rerank-count, 100 by default)"
     return [f"{rerank}; the other hits keep their first-phase score", *remarks_on(ranker.names)]
 
 
 def remarks_on(names: tuple[str, ...]) -> list[str]:
     """A note on features that are read from attributes, because their names are not rank features."""
-    read = [feature for feature, name in zip(feature_expressions(names), names, strict=True) if feature != name]
-    if not read:
+    attributes = [feature for feature, name in zip(feature_expressions(names), names, strict=True) if feature != name]
+    if not attributes:
         return []
     return [
-        f"{len(read)} of the features have names that are no rank features; they are functions that read attributes "
-        f"({read[0]}, ...): edit these, or give the features their names in Vespa (--features)"
+        f"{len(attributes)} of the features are not named like rank features, and become functions of attributes "
+        f"({attributes[0]}, ...): edit these, or give the features their names in Vespa (--features)"
     ]
 
 
@@ -136,8 +135,8 @@ def _profile(name: str, ranker: LinearRanker, definitions: list[str], weights: l
     numbers = zip(weights, filled, ranker.shift, ranker.divisor, strict=True)
     terms = [f"{weight} * {_normalise(ranker.scaling, feature, a, b)}" for weight, feature, a, b in numbers]
     if missing is not None:
-        lacks = zip(features, missing[1], strict=True)
-        terms += [f"{format_number(lack, brackets=True)} * isNan({feature})" for feature, lack in lacks if lack]
+        missing_offsets = zip(features, missing[1], strict=True)
+        terms += [f"{format_number(x, brackets=True)} * isNan({feature})" for feature, x in missing_offsets if x]
     globally = ranker.scaling == "minmax-query"
     return profile_text(name, ranker.names, definitions, [intercept, *terms], globally=globally)
 
@@ -145,13 +144,13 @@ def _profile(name: str, ranker: LinearRanker, definitions: list[str], weights: l
 def profile_text(
     name: str, names: tuple[str, ...], definitions: list[str], terms: list[str], *, globally: bool
 ) -> bytes:
-    """A rank profile whose score is the sum of some terms."""
+    """A rank profile whose score is the sum of the terms."""
     features = feature_expressions(names)
     sums = [*(f"{term} +" for term in terms[:-1]), terms[-1]]
     body = [
         line
-        for feature, given in zip(features, names, strict=True)
-        if feature != given
+        for feature, name_in_model in zip(features, names, strict=True)
+        if feature != name_in_model
         for line in _block(f"function {feature}()", [f"expression: attribute({feature})"])
     ]
     body += definitions
@@ -202,11 +201,11 @@ def _distinct(words: list[str], taken: Iterable[str] = ()) -> list[str]:
     """The same words, made unique by numbers."""
     used, result = set(taken), []
     for word in words:
-        chosen, number = word, 2
-        while chosen in used or (chosen != word and chosen in words):
-            chosen, number = f"{word}_{number}", number + 1
-        used.add(chosen)
-        result.append(chosen)
+        unique, number = word, 2
+        while unique in used or (unique != word and unique in words):
+            unique, number = f"{word}_{number}", number + 1
+        used.add(unique)
+        result.append(unique)
     return result
 
 

@@ -1,11 +1,11 @@
-"""Reads a rank profile and scores with it, by Vespa's documented rules.
+"""Reads a rank profile, and scores with it by Vespa's documented rules.
 
 Expressions are sums, differences, products and quotients of numbers, constants, query inputs, functions and rank
 features, `if (a > b, yes, no)` and `isNan(f)`, 1 or 0, in double precision. `normalize_linear(f)`, in the global phase
-only, maps the values of f among the hits of a query to 0 … 1 (to ½ if they are all the same). A query input that the
-query does not give has its default.
+only, maps the values of f among the hits of a query to 0 … 1 (to ½ if they are all the same). A query input without a
+value has its default.
 
-This is not Vespa itself, of which no build is in the package registries; it supports what the exporter writes.
+It supports the expressions that the exporter writes. Vespa itself is not tested: no package registry has a build of it.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Profile:
         return cls(constants, inputs, functions, inside[phases[0]]["expression"], phases[0] == "global-phase")
 
     def scores(
-        self, features: Mapping[str, Floats], offsets: Integers, given: Mapping[str, float] | None = None
+        self, features: Mapping[str, Floats], offsets: Integers, inputs: Mapping[str, float] | None = None
     ) -> Floats:
-        """The scores of documents with these rank features; `given` are inputs of the query."""
-        unknown = set(given or {}) - set(self.inputs)
+        """The scores of documents with these rank features, and these inputs of the query."""
+        unknown = set(inputs or {}) - set(self.inputs)
         if unknown:
             raise DataError(f"the profile has no input {min(unknown)}")
-        known: dict[str, Floats | float] = {**features, **self.constants, **self.inputs, **(given or {})}
-        evaluation = _Evaluation(known, self.functions, offsets if self.globally else None)
+        values: dict[str, Floats | float] = {**features, **self.constants, **self.inputs, **(inputs or {})}
+        evaluation = _Evaluation(values, self.functions, offsets if self.globally else None)
         size = int(offsets[-1])
         return np.broadcast_to(evaluation.value(self.expression), (size,)).astype(float)
 
@@ -75,7 +75,7 @@ class Profile:
 class _Evaluation:
     """Values of expressions: one number per document, or one for all."""
 
-    known: Mapping[str, Floats | float]
+    values: Mapping[str, Floats | float]
     functions: Mapping[str, str]
     offsets: Integers | None
     _tokens: list[tuple[str, str]] = field(default_factory=list)
@@ -84,7 +84,7 @@ class _Evaluation:
         outer, self._tokens = self._tokens, list(_tokens(expression))[::-1]
         result = self._sum()
         if self._tokens:
-            raise DataError(f"the expression goes on where it should end: {self._tokens[-1][1]!r}")
+            raise DataError(f"the expression continues after its end: {self._tokens[-1][1]!r}")
         self._tokens = outer
         return result
 
@@ -120,34 +120,34 @@ class _Evaluation:
         return inner
 
     def _choice(self) -> Floats | float:
-        """The rest of an `if`: (one > other, value if true, value if false)."""
+        """The rest of an `if`: (left > right, value if true, value if false)."""
         self._expect("(")
-        one = self._sum()
+        left = self._sum()
         self._expect(">")
-        above = one > self._sum()
+        condition = left > self._sum()
         self._expect(",")
-        yes = self._sum()
+        if_true = self._sum()
         self._expect(",")
-        no = self._sum()
+        if_false = self._sum()
         self._expect(")")
-        chosen: Floats = np.where(above, yes, no)
-        return chosen
+        value: Floats = np.where(condition, if_true, if_false)
+        return value
 
     def _expect(self, sign: str) -> None:
-        found = self._tokens.pop()[1] if self._tokens else "its end"
-        if found != sign:
-            raise DataError(f"expected {sign!r} in the expression, found {found!r}")
+        token = self._tokens.pop()[1] if self._tokens else "its end"
+        if token != sign:
+            raise DataError(f"expected {sign!r} in the expression, found {token!r}")
 
     def _named(self, name: str) -> Floats | float:
-        if name in self.known:
-            return self.known[name]
+        if name in self.values:
+            return self.values[name]
         if name.removesuffix("()") in self.functions:
             return self.value(self.functions[name.removesuffix("()")])
         if name.startswith(_IS_NAN):
             return np.isnan(self._named(name.removeprefix(_IS_NAN)[:-1])) * 1.0
         if name.startswith(_NORMALIZE):
             return self._normalised(name.removeprefix(_NORMALIZE)[:-1])
-        raise DataError(f"the profile does not define {name}, and it is no feature")
+        raise DataError(f"the profile does not define {name}, which is not a feature either")
 
     def _normalised(self, name: str) -> Floats:
         if self.offsets is None:
@@ -175,7 +175,7 @@ def _tokens(expression: str) -> Iterator[tuple[str, str]]:
 
 
 def _feature(text: str, at: int) -> str:
-    """The feature that begins here, with its arguments in brackets and output after a dot; empty if there is none."""
+    """The feature that begins here, with its arguments in brackets and its output after a dot; "" if none does."""
     word = _WORD.match(text, at)
     if word is None:
         return ""

@@ -1,4 +1,4 @@
-"""What the store promises, as futures of the event loop."""
+"""The store's promises as asyncio futures."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _T = TypeVar("_T")
 
 
 class AwaitedWriter(JournalWriter):
-    """A writer of the journal whose promises can be awaited."""
+    """A journal writer whose promises are asyncio futures."""
 
     def start(self) -> None:
         """Promises futures of the running event loop from now on."""
         self.promise = asyncio.get_running_loop().create_future
 
-    if TYPE_CHECKING:  # the same methods, which give what `promise` makes
+    if TYPE_CHECKING:  # narrower types: these methods return what `promise` creates
 
         def written(self, write: Write, *, patient: bool = False) -> asyncio.Future[Any]: ...
 
@@ -50,6 +50,6 @@ class AwaitedWriter(JournalWriter):
 
 
 def awaitable(promise: Promise[_T]) -> asyncio.Future[_T]:
-    """The future that a promise of an `AwaitedWriter` is."""
+    """A promise of an `AwaitedWriter`, typed as the future that it is."""
     assert isinstance(promise, asyncio.Future)
     return promise

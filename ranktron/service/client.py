@@ -1,4 +1,4 @@
-"""A client of the service, with nothing but the standard library."""
+"""A client of the service, with the standard library only."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ __all__ = ["Client", "ServiceError"]
 
 
 class Client(ServiceConnection, ExperimentCalls):
-    """Talks to a running service over one connection that is kept open. Not for several threads at a time.
+    """Sends requests to a running service over one persistent connection. Not thread-safe.
 
-    A request that finds this connection closed, as after a restart of the service, is sent once more over a new one;
-    `full` only if it cannot have arrived, since it would be learnt twice.
+    A request is retried once if its connection turns out to be closed, as after a restart of the service. `full` and
+    `promote` are not idempotent, and are retried only if they cannot have arrived.
 
     Parameters
     ----------
     url : str
-        Where the service listens.
+        Address of the service.
     token : str, optional
-        What it asks for, if it asks for one.
+        Access token, where the service requires one.
     timeout : float, optional
-        Seconds to wait for an answer; by default 10, and 60 where a ranker is made, since the service may have to
-        compile.
+        Seconds to wait for an answer; by default 10, or 60 for requests that load a model, since the service may have
+        to compile.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Client(ServiceConnection, ExperimentCalls):
     >>> Client("ftp://example")
     Traceback (most recent call last):
     ...
-    ranktron.errors.DataError: a service is at http://... or https://..., not at 'ftp://example'
+    ranktron.errors.DataError: a service's address is http://... or https://..., not 'ftp://example'
     """
 
     def create(
@@ -60,16 +60,14 @@ class Client(ServiceConnection, ExperimentCalls):
         close_after: float | None = None,
         scale: str | None = None,
     ) -> dict[str, Any]:
-        """Makes a ranker; to make the same one again changes nothing.
-
-        After `close_after` seconds, if it is given, a round without feedback counts as one that gained nothing.
+        """Creates a ranker; idempotent.
 
         Parameters
         ----------
         name : str
-            What to call the ranker: letters, digits, dots, dashes and underscores.
+            Name of the ranker: letters, digits, dots, dashes and underscores.
         features : sequence of str
-            The names of the features, in the order in which documents give them.
+            Names of the features, in the order in which documents list their values.
         algorithm : str
             One of `ranktron.ALGORITHMS` that learns online.
         parameters : dict, optional
@@ -77,18 +75,18 @@ class Client(ServiceConnection, ExperimentCalls):
         labels : (float, float)
             The lowest and the highest label that feedback may have.
         close_after : float, optional
-            Seconds until a round without feedback is closed.
+            Seconds after which a round without feedback is closed, and counts as feedback without any gain.
         scale : str, optional
-            How features are scaled within each list: "standard-query", "minmax-query" or "none"; what suits the
-            algorithm unless given.
+            How features are scaled within each list: "standard-query", "minmax-query" or "none"; by default the
+            algorithm's own choice.
         """
         definition: dict[str, Any] = {"features": list(features), "algorithm": algorithm, "labels": list(labels)}
         definition |= {} if close_after is None else {"close_after": close_after}
         definition |= {} if scale is None else {"scale": scale}
-        return self._ask("PUT", self._path(name), {**definition, "parameters": dict(parameters or {})})
+        return self._request("PUT", self._path(name), {**definition, "parameters": dict(parameters or {})})
 
     def create_from_model(self, name: str, data: bytes) -> dict[str, Any]:
-        """Makes a ranker from the bytes of a model file; from the same file again changes nothing.
+        """Creates a ranker from the bytes of a model file; idempotent.
 
         Parameters
         ----------
@@ -101,22 +99,22 @@ class Client(ServiceConnection, ExperimentCalls):
         return answer
 
     def delete(self, name: str) -> None:
-        """Deletes a ranker and all that it has learnt.
+        """Deletes a ranker with its history.
 
         Parameters
         ----------
         name : str
             The ranker.
         """
-        self._ask("DELETE", self._path(name))
+        self._request("DELETE", self._path(name))
 
     def rankers(self) -> list[dict[str, Any]]:
         """All rankers."""
-        found: list[dict[str, Any]] = self._ask("GET", "/v1/rankers")["rankers"]
-        return found
+        rankers: list[dict[str, Any]] = self._request("GET", "/v1/rankers")["rankers"]
+        return rankers
 
     def rank(self, name: str, documents: Documents, query: str = "", *, carry: bool = False) -> dict[str, Any]:
-        """Ranks documents, given as {id: features}; the answer's `round` is what feedback refers to.
+        """Ranks documents; feedback refers to the answer's `round`.
 
         Parameters
         ----------
@@ -125,12 +123,12 @@ class Client(ServiceConnection, ExperimentCalls):
         documents : dict
             {id: features}; features as a list in the ranker's order, or as {name: value}.
         query : str
-            What the user asked for; shown on the dashboard.
+            The user's query; shown on the dashboard.
         carry : bool
-            Whether the service keeps nothing of the round: the answer's `carry` holds it, sealed, for `feedback`.
+            Seal the round: the service stores nothing, and the answer's `carry` is a token to send with `feedback`.
         """
         content = {"query": query, "documents": encode_documents(documents), **({"carry": True} if carry else {})}
-        return self._ask("POST", self._path(name, "rank"), content)
+        return self._request("POST", self._path(name, "rank"), content)
 
     def feedback(
         self,
@@ -142,10 +140,9 @@ class Client(ServiceConnection, ExperimentCalls):
         gains: Mapping[str, float] | None = None,
         carry: str | None = None,
     ) -> dict[str, Any]:
-        """Labels of some of the first documents shown, or which of them were clicked (an empty list: none was).
+        """Sends feedback on the top k documents of a round: labels, clicks or gains. Safe to retry.
 
-        Or what each has gained so far: gains and clicks may come again, when there are more. Safe to send again after
-        an error of the connection.
+        Further clicks and higher gains may follow later; labels may not change.
 
         Parameters
         ----------
@@ -154,18 +151,18 @@ class Client(ServiceConnection, ExperimentCalls):
         round : int
             The round that `rank` returned.
         labels : dict, optional
-            {id: label}.
+            {id: label}, for any of the top k.
         clicks : sequence of str, optional
-            The ids of the documents that were clicked.
+            The ids of the clicked documents; an empty list if none was.
         gains : dict, optional
-            {id: gain}, what each document has gained so far.
+            {id: gain}, the total gain of each document so far.
         carry : str, optional
-            The `carry` that `rank` returned, if it returned one.
+            The token of a sealed round: the `carry` that `rank` returned.
         """
-        return self._ask("POST", self._path(name, "feedback"), encode_feedback(round, labels, clicks, gains, carry))
+        return self._request("POST", self._path(name, "feedback"), encode_feedback(round, labels, clicks, gains, carry))
 
     def full(self, name: str, documents: Documents, labels: Mapping[str, float]) -> dict[str, Any]:
-        """A list of which all labels are known.
+        """Learns from a list with the labels of all its documents.
 
         Parameters
         ----------
@@ -174,64 +171,64 @@ class Client(ServiceConnection, ExperimentCalls):
         documents : dict
             {id: features}; features as a list in the ranker's order, or as {name: value}.
         labels : dict
-            {id: label}, of every document.
+            {id: label}, for every document.
         """
         content = {"documents": encode_documents(documents), "labels": dict(labels)}
-        return self._ask("POST", self._path(name, "full"), content, repeatable=False)
+        return self._request("POST", self._path(name, "full"), content, repeatable=False)
 
     def ingest(self, name: str, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """Feedback from a source, learnt from once: see `ranktron ingest`.
+        """Sends a batch of feedback from a source, exactly once: see `ranktron ingest`.
 
         Parameters
         ----------
         name : str
             The ranker.
         batch : dict
-            `source`, `start`, `end`, `feedback` with its `places`, and `dead` letters: see the OpenAPI document.
+            `source`, `start`, `end`, `feedback`, `places` and `dead`, as in the OpenAPI document.
         """
-        return self._ask("POST", self._path(name, "ingest"), batch)
+        return self._request("POST", self._path(name, "ingest"), batch)
 
     def source(self, source: str) -> dict[str, Any]:
-        """Where a source of feedback goes on, and its last dead letters.
+        """The next offset of a source, and its latest dead letters.
 
         Parameters
         ----------
         source : str
-            Its name.
+            The source.
         """
-        return self._ask("GET", f"/v1/sources/{quote(source, safe='')}")
+        return self._request("GET", f"/v1/sources/{quote(source, safe='')}")
 
     def promote(self, *, force: bool = False) -> dict[str, Any]:
-        """Lets a server that follows lead, since its leader is gone: see `ranktron promote`.
+        """Promotes a follower to leader: see `ranktron promote`.
 
         Parameters
         ----------
         force : bool
-            Even if the leader still answers.
+            Promote even if the leader still answers.
         """
-        return self._ask("POST", "/v1/promote", {"force": force}, repeatable=False)
+        return self._request("POST", "/v1/promote", {"force": force}, repeatable=False)
 
     def explain(self, name: str, round: int) -> dict[str, Any]:
-        """Why a round was ordered as it was.
+        """Explains the order of a round: scores, and the features' contributions.
 
         Parameters
         ----------
         name : str
             The ranker.
         round : int
-            A round that was shown not long ago.
+            An open round, or one of the last answered ones (`explained_rounds`).
         """
-        return self._ask("GET", self._path(name, f"explain/{round}"))
+        return self._request("GET", self._path(name, f"explain/{round}"))
 
     def dashboard(self, name: str) -> dict[str, Any]:
-        """What the dashboard shows.
+        """The data of the dashboard.
 
         Parameters
         ----------
         name : str
             The ranker.
         """
-        return self._ask("GET", self._path(name, "dashboard"))
+        return self._request("GET", self._path(name, "dashboard"))
 
     def model(self, name: str) -> bytes:
         """The model file, for `ranktron.Model.from_bytes`.
@@ -244,7 +241,7 @@ class Client(ServiceConnection, ExperimentCalls):
         return self._send("GET", self._path(name, "model"), b"", "")
 
     def set_model(self, name: str, data: bytes) -> dict[str, Any]:
-        """Starts a ranker from the bytes of a model file.
+        """Replaces a ranker's model by that of a model file.
 
         Parameters
         ----------
@@ -259,48 +256,48 @@ class Client(ServiceConnection, ExperimentCalls):
         return answer
 
     def versions(self, name: str) -> dict[str, Any]:
-        """The present version, and those that are kept.
+        """The current version, and the kept ones.
 
         Parameters
         ----------
         name : str
             The ranker.
         """
-        return self._ask("GET", self._path(name, "versions"))
+        return self._request("GET", self._path(name, "versions"))
 
     def keep(self, name: str) -> dict[str, Any]:
-        """Keeps the present version, to roll back to.
+        """Keeps the current version, for a later `rollback`.
 
         Parameters
         ----------
         name : str
             The ranker.
         """
-        return self._ask("POST", self._path(name, "versions"))
+        return self._request("POST", self._path(name, "versions"))
 
     def release(self, name: str, version: int) -> dict[str, Any]:
-        """Lets a version that is kept go; the two newest stay, since a start goes on from them.
+        """Deletes a kept version; the two newest cannot be deleted, since recovery starts from them.
 
         Parameters
         ----------
         name : str
             The ranker.
         version : int
-            A version that `versions` lists as kept.
+            One of the kept versions.
         """
-        return self._ask("DELETE", self._path(name, f"versions/{version}"))
+        return self._request("DELETE", self._path(name, f"versions/{version}"))
 
     def rollback(self, name: str, version: int) -> dict[str, Any]:
-        """Goes back to the weights of a version that was kept.
+        """Restores the weights of a kept version.
 
         Parameters
         ----------
         name : str
             The ranker.
         version : int
-            A version that `versions` lists as kept.
+            One of the kept versions.
         """
-        return self._ask("POST", self._path(name, "rollback"), {"version": version})
+        return self._request("POST", self._path(name, "rollback"), {"version": version})
 
-    def _path(self, name: str, what: str = "") -> str:
-        return f"/v1/rankers/{quote(name, safe='')}{'/' if what else ''}{what}"
+    def _path(self, name: str, suffix: str = "") -> str:
+        return f"/v1/rankers/{quote(name, safe='')}{'/' if suffix else ''}{suffix}"

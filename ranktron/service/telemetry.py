@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: what the server counts, and what is read from it when someone asks."""
+"""Prometheus metrics: counters and histograms of requests, and gauges that are read at each scrape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class MetricSamples(NamedTuple):
-    """One metric: its kind, its sentence, and its values with their labels; those that are None are left out."""
+    """A metric: its type, its help text, and its samples as labels and value; samples of None are left out."""
 
     name: str
     kind: str
@@ -26,49 +26,45 @@ class MetricSamples(NamedTuple):
 
 
 def _evidence(experiment: LiveExperiment) -> float | None:
-    found = [pair.detector for pair in experiment.tally.pairs if pair.detector is not None]
-    return found[0].evidence if found else None
+    detectors = [pair.detector for pair in experiment.tally.pairs if pair.detector is not None]
+    return detectors[0].evidence if detectors else None
 
 
 EXPERIMENT_METRICS: dict[str, tuple[str, str, Callable[[LiveExperiment], float | None]]] = {
     "ranktron_experiment_rounds_total": (
         "counter",
-        "Pages shown, and numbers set aside before a crash.",
+        "Rounds of the experiment, numbers reserved before a crash included.",
         lambda each: each.rounds.next,
     ),
-    "ranktron_experiment_rounds_open": (
-        "gauge",
-        "Pages that are waiting for feedback.",
-        lambda each: len(each.rounds.open),
-    ),
-    "ranktron_experiment_users_total": ("counter", "Users that have counted.", lambda each: each.tally.count),
+    "ranktron_experiment_rounds_open": ("gauge", "Rounds that wait for feedback.", lambda each: len(each.rounds.open)),
+    "ranktron_experiment_users_total": ("counter", "Users counted.", lambda each: each.tally.count),
     "ranktron_experiment_decided": (
         "gauge",
-        "1 if one arm is better than every other, else 0.",
+        "1 if one arm is decided to be better than every other, else 0.",
         lambda each: each.tally.winner is not None,
     ),
     "ranktron_guard_evidence": (
         "gauge",
-        "The guard's evidence that the ranker has become worse than its incumbent; an alarm at its run length.",
+        "Evidence that the ranker has become worse than its incumbent; the alarm is raised at the guard's run length.",
         _evidence,
     ),
     "ranktron_guard_alarm": (
         "gauge",
-        "1 if the guard has gone back to the incumbent, else 0.",
+        "1 if the guard has rolled back to the incumbent, else 0.",
         lambda each: None if each.definition.guard is None else each.tally.alarm is not None,
     ),
 }
 PAIR_METRICS: dict[str, tuple[str, Callable[[Pair], float]]] = {
     "ranktron_experiment_difference": (
-        "How much better the second arm is than the first, by the users so far.",
+        "Estimated difference of the metric, second arm minus first.",
         lambda pair: pair.sequence.mean,
     ),
     "ranktron_experiment_difference_low": (
-        "Lower end of the confidence sequence of that difference.",
+        "Lower limit of the confidence sequence of the difference.",
         lambda pair: pair.point().low,
     ),
     "ranktron_experiment_difference_high": (
-        "Upper end of the confidence sequence of that difference.",
+        "Upper limit of the confidence sequence of the difference.",
         lambda pair: pair.point().high,
     ),
 }
@@ -76,16 +72,16 @@ PAIR_METRICS: dict[str, tuple[str, Callable[[Pair], float]]] = {
 
 def experiment_samples(experiments: Iterable[LiveExperiment]) -> Iterator[MetricSamples]:
     """All metrics of experiments."""
-    every = list(experiments)
+    running = list(experiments)
     for name, (kind, text, value) in EXPERIMENT_METRICS.items():
-        numbers = [({"experiment": each.name}, value(each)) for each in every]
-        yield MetricSamples(name, kind, text, numbers)
+        samples = [({"experiment": experiment.name}, value(experiment)) for experiment in running]
+        yield MetricSamples(name, kind, text, samples)
     for name, (text, measure) in PAIR_METRICS.items():
         differences: list[tuple[dict[str, str], float | None]] = []
-        for each in every:
-            arms = [arm.label for arm in each.definition.arms]
-            for pair in each.tally.pairs:
-                labels = {"experiment": each.name, "first": arms[pair.first], "second": arms[pair.second]}
+        for experiment in running:
+            arms = [arm.label for arm in experiment.definition.arms]
+            for pair in experiment.tally.pairs:
+                labels = {"experiment": experiment.name, "first": arms[pair.first], "second": arms[pair.second]}
                 differences.append((labels, measure(pair)))
         yield MetricSamples(name, "gauge", text, differences)
 
@@ -94,7 +90,7 @@ BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 
 class Histogram:
-    """Counts below each of the limits, and a sum."""
+    """Counts by bucket, and the sum of the values."""
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BUCKETS) + 1)
@@ -106,7 +102,7 @@ class Histogram:
 
 
 class Telemetry:
-    """What the server has done since it started."""
+    """Counts of requests since the server started."""
 
     def __init__(self) -> None:
         self.latencies: dict[str, Histogram] = {}
@@ -125,13 +121,13 @@ class Telemetry:
         self.statuses[key] = self.statuses.get(key, 0) + 1
 
     def text(self, service: RankingService) -> str:
-        """All metrics, in the text format of Prometheus."""
+        """All metrics, in Prometheus's text format."""
         import prometheus_client
 
         return prometheus_client.generate_latest(_Registry(self, service)).decode()
 
     def samples(self) -> Iterator[MetricSamples]:
-        """The metrics of requests that are single numbers."""
+        """The counters of requests."""
         requests, _, refused = REQUEST_METRICS
         counts = [({"route": route, "status": str(code)}, float(n)) for (route, code), n in self.statuses.items()]
         yield MetricSamples(requests, *REQUEST_METRICS[requests], counts)
@@ -140,7 +136,7 @@ class Telemetry:
 
 
 class _Registry:
-    """What prometheus-client writes down: our own counts, which cost a request a tenth of what its counters would."""
+    """A collector for prometheus-client. Our own counters cost a request a tenth of what the library's would."""
 
     def __init__(self, telemetry: Telemetry, service: RankingService) -> None:
         self._telemetry, self._service = telemetry, service
@@ -185,10 +181,10 @@ REQUEST_METRICS = {
 }
 SERVICE_METRICS: dict[str, tuple[str, Callable[[RankingService], float]]] = {
     "ranktron_ready": ("1 if feedback can be written to disk, else 0.", lambda service: service.journal.ready),
-    "ranktron_log_bytes": ("Bytes of the log on disk.", lambda service: service.journal.size),
-    "ranktron_log_waiting": ("Writes that are waiting for the disk.", lambda service: len(service.journal)),
+    "ranktron_log_bytes": ("Size of the journal on disk, in bytes.", lambda service: service.journal.size),
+    "ranktron_log_waiting": ("Writes queued for the journal.", lambda service: len(service.journal)),
     "ranktron_rankers_set_aside": (
-        "Rankers that could not be recovered at the start.",
+        "Quarantined rankers: they could not be recovered at the start.",
         lambda service: len(service.quarantined),
     ),
 }
@@ -198,14 +194,14 @@ RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]]
         "Rankings shown since the server started.",
         lambda d: d.stats.since_start()[0],
     ),
-    "ranktron_rounds_open": ("gauge", "Rounds that are waiting for feedback.", lambda d: len(d.rounds.open)),
+    "ranktron_rounds_open": ("gauge", "Rounds that wait for feedback.", lambda d: len(d.rounds.open)),
     "ranktron_rounds_dropped_total": (
         "counter",
-        "Open rounds dropped since the server started, being too many, too old or too large.",
+        "Open rounds dropped since the server started: expired, or over the limits of number or size.",
         lambda d: d.stats.since_start()[2],
     ),
     "ranktron_feedback_total": ("counter", "Rounds that received feedback.", lambda d: d.stats.received_rounds),
-    "ranktron_feedback_rate": ("gauge", "Feedback per second, recently.", lambda d: d.stats.received().rate),
+    "ranktron_feedback_rate": ("gauge", "Recent feedback per second.", lambda d: d.stats.received().rate),
     "ranktron_explored_total": (
         "counter",
         "Rankings shown since the server started that explored.",
@@ -218,10 +214,10 @@ RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]]
     ),
     "ranktron_observed_ndcg": (
         "gauge",
-        "NDCG@k of shown lists over the labels received, mean of the last 100 rounds with feedback.",
+        "Mean NDCG@k of the last 100 rounds with feedback, by the labels received.",
         lambda d: d.stats.quality,
     ),
-    "ranktron_version": ("gauge", "Version: how often the weights have changed.", lambda d: d.version),
-    "ranktron_weights_norm": ("gauge", "Length of the weight vector.", _norm),
-    "ranktron_update_norm": ("gauge", "Length of the last update.", lambda d: d.stats.steps()[1]),
+    "ranktron_version": ("gauge", "Version: number of changes of the weights.", lambda d: d.version),
+    "ranktron_weights_norm": ("gauge", "L2 norm of the weights.", _norm),
+    "ranktron_update_norm": ("gauge", "L2 norm of the last update.", lambda d: d.stats.steps()[1]),
 }

@@ -1,8 +1,7 @@
-"""Traces in OpenTelemetry: a span for each request, and links that join feedback with the ranking that it is about.
+"""OpenTelemetry traces: a span for each request, and links from feedback to its ranking.
 
-A ranking and its feedback are requests of different traces, often hours apart. The span of a feedback has a link to
-that of its ranking as long as this process remembers it; both have an event with ranker and round, by which any tool
-joins them for ever.
+A ranking and its feedback belong to different traces, often hours apart. The span of the feedback links to the span of
+the ranking while this process remembers it. Both have an event with ranker and round, by which any tool can join them.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ class Tracing:
     Parameters
     ----------
     provider : TracerProvider, optional
-        Where spans go; without one, where the process has set it.
+        Receives the spans; by default the process's global provider.
     remembered : int
-        Rankings whose spans are remembered, to be linked with.
+        Number of recent rankings whose spans feedback can link to.
 
     Examples
     --------
@@ -41,7 +40,7 @@ class Tracing:
         self._remembered = remembered
 
     def span(self, method: str, path: str, headers: list[tuple[bytes, bytes]]) -> AbstractContextManager[Span]:
-        """The span of a request, in the trace that it came with (`traceparent`)."""
+        """The span of a request, in the trace of its `traceparent` header."""
         carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers if name[:5] == b"trace"}
         attributes = {"http.request.method": method, "url.path": path}
         return self._tracer.start_as_current_span(
@@ -49,28 +48,28 @@ class Tracing:
         )
 
     def showed(self, ranker: str, round: int, version: int) -> None:
-        """Notes in the present span that it shows a ranking."""
+        """Adds a "ranking" event to the current span."""
         span = trace.get_current_span()
-        span.add_event("ranking", _about(ranker, round, version))
+        span.add_event("ranking", _attributes(ranker, round, version))
         self._shown[ranker, round] = span.get_span_context()
         if len(self._shown) > self._remembered:
             self._shown.popitem(last=False)
 
     def answered(self, ranker: str, round: int, version: int) -> None:
-        """Notes in the present span that it learnt from feedback, and links it with the ranking."""
+        """Adds a "feedback" event to the current span, and a link to the ranking's span."""
         span = trace.get_current_span()
-        span.add_event("feedback", _about(ranker, round, version))
+        span.add_event("feedback", _attributes(ranker, round, version))
         shown = self._shown.get((ranker, round))
         if shown is not None:
             span.add_link(shown, {"ranktron.round": round})
 
 
-def _about(ranker: str, round: int, version: int) -> dict[str, Any]:
+def _attributes(ranker: str, round: int, version: int) -> dict[str, Any]:
     return {"ranktron.ranker": ranker, "ranktron.round": round, "ranktron.version": version}
 
 
 def start_tracing() -> Tracing:
-    """Sends spans where the variables of OpenTelemetry say (`OTEL_EXPORTER_OTLP_ENDPOINT` and others)."""
+    """Exports spans by OTLP, as configured by `OTEL_EXPORTER_OTLP_ENDPOINT` and OpenTelemetry's other variables."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider

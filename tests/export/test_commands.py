@@ -194,7 +194,7 @@ class TestPush:
         code, _, err = run("push", "my.model", "--to", "solr", "--collection", "films", "--url", engine.url)
         assert code == 1
         assert "cannot reload the core" in err
-        assert "done before: store the model" in err
+        assert "completed: store the model" in err
         assert "No such core" in err
 
     def test_every_push_has_a_name_of_its_own(self, run, engine, monkeypatch):
@@ -272,8 +272,8 @@ class TestPush:
                 {"error": {"reason": "missing authentication"}},
                 r"401.*RANKTRON_ENGINE_USER.*missing authentication",
             ),
-            (403, b"", "403.*does not allow"),
-            (404, {"error": {"reason": "Unknown featureset [movies]"}}, "404.*named rightly.*Unknown featureset"),
+            (403, b"", "403.*do not allow"),
+            (404, {"error": {"reason": "Unknown featureset [movies]"}}, "404.*check the plugin.*Unknown featureset"),
             (409, {"error": {"reason": "version conflict"}}, "409.*--version.*version conflict"),
             (400, {"error": {"reason": "Element of type [model] are not updatable, already exists"}}, "400.*--version"),
             (400, {"error": {"reason": "Unknown feature [x]"}}, r"400\. Unknown feature \[x\]"),
@@ -295,7 +295,7 @@ class TestPush:
         code, _, err = run("push", "my.model", *self.ARGUMENTS, "--url", engine.url)
         assert code == 1
         assert "cannot clear the cache of models" in err
-        assert "done before: create the model" in err
+        assert "completed: create the model" in err
 
     def test_solr_that_says_200_and_means_no(self, run, engine):
         engine.answers["PUT", "/c/schema/model-store"] = (

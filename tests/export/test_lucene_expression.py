@@ -14,7 +14,7 @@ from ranktron import DataError, Model, Rounds
 from ranktron.data.synthetic import WebSearch
 from ranktron.export import export
 from ranktron.export.curves import Curve, CurveRanker
-from ranktron.export.lucene_expression import MOST_BYTES, ExpressionReader, LuceneExpression
+from ranktron.export.lucene_expression import MAX_BYTES, ExpressionReader, LuceneExpression
 from ranktron.learners.schedule import Schedule
 from ranktron.training.fit import train
 
@@ -141,7 +141,7 @@ def of_steps(count):
 @pytest.mark.parametrize("ranker_of", [of_weights, of_steps])
 def test_whatever_is_written_compiles_and_what_is_larger_is_refused(lucene, ranker_of):
     source = largest(ranker_of)
-    assert MOST_BYTES - 3000 < len(source) <= MOST_BYTES
+    assert MAX_BYTES - 3000 < len(source) <= MAX_BYTES
     lucene(source)  # no error
     with pytest.raises(DataError, match=r"bytes for 2,400 terms, and Elasticsearch and OpenSearch take 65,535 bytes"):
         LuceneExpression().write(ranker_of(2400), "m", None)
@@ -171,7 +171,7 @@ def test_bins_change_exactly_at_their_edges(scaling):
 
 
 def test_what_is_no_sum_of_curves_is_refused():
-    with pytest.raises(DataError, match=r"products:3, which is no sum of curves.*bins"):
+    with pytest.raises(DataError, match=r"products:3, which is not a sum of curves.*bins"):
         export(trained("hinge", "products:3"), "lucene-expression")
     with pytest.raises(DataError, match="scales features within each list"):
         export(trained("hinge", scaling="minmax-query"), "lucene-expression")
@@ -192,7 +192,7 @@ def test_negative_scores_are_warned_of():
     model = Model("linear", {}, {"coef": np.array([1.0, -2.0]), "constant": 0.0}, 2)
     data = Rounds.from_arrays([[0.0, 1.0], [1.0, 3.0]], [0, 1], qid=0)
     (warning,) = export(model, "lucene-expression", data=data).warnings
-    assert "negative, down to -6: a script_score takes none" in warning
+    assert "negative, down to -6, which script_score refuses" in warning
     lifted = replace(model, state={"coef": np.array([1.0, 2.0]), "constant": 0.0})
     assert export(lifted, "lucene-expression", data=data).warnings == ()
 

@@ -100,7 +100,7 @@ def test_lists_are_scaled_in_the_global_phase_only():
     [
         (profile("a +"), "its end"),
         (profile("(a"), "found 'its end'"),
-        (profile("a a"), "goes on"),
+        (profile("a a"), "continues after"),
         (profile("nothing"), "does not define nothing"),
         (profile("if (a, 1, 2)"), "expected '>'"),
         ("schema p {\n}\n", "begins with rank-profile"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ranktron import Client
 from ranktron.service import sealed_rounds
 from ranktron.service.config import Config
-from ranktron.service.sealed_rounds import CarriedRound
+from ranktron.service.sealed_rounds import SealedRound
 from ranktron.service.sealing_keys import SealingKeys, change_keys, new_key, read_keys, write_keys
 from ranktron.store.journal.journal import Prune
 from ranktron.store.rankers import open_rounds
@@ -158,7 +158,7 @@ def test_an_expired_round_is_gone_and_its_number_forgotten(talk, monkeypatch):
     assert send(talk, shown, 410) == "round_gone"
     assert send(talk, answered, 410) == "round_gone"
     assert model(talk) == before
-    for at, left in ((limit, 1), (limit + sealed_rounds.KEPT_LONGER, 0)):
+    for at, left in ((limit, 1), (limit + sealed_rounds.CLOCK_MARGIN, 0)):
         talk.runner.run(prune(talk, live, at))
         assert rows(talk, "accepted") == left
 
@@ -211,7 +211,7 @@ def test_a_number_that_was_never_given_out_is_refused(talk):
     live, journal = talk.service.live("shop"), talk.service.journal
     shown = rank(talk)
     opened = sealed_rounds._decoder.decode(KEYS.open(shown["carry"], 10_000))
-    forged = CarriedRound(journal.cluster, live.id, live.incarnation, live.rounds.next, opened.expires, opened.shown)
+    forged = SealedRound(journal.cluster, live.id, live.incarnation, live.rounds.next, opened.expires, opened.shown)
     text = KEYS.seal(sealed_rounds._encoder.encode(forged))
     assert send(talk, {**shown, "round": live.rounds.next, "carry": text}, 404) == "unknown_round"
 

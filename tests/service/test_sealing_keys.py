@@ -78,7 +78,7 @@ def test_a_key_with_the_id_of_another_opens_nothing():
 
 
 def test_a_key_is_used_up(monkeypatch):
-    monkeypatch.setattr(sealing_keys, "MOST_SEALED", 3)
+    monkeypatch.setattr(sealing_keys, "MAX_SEALED", 3)
     keys = SealingKeys([KEY])
     for _ in range(3):
         keys.seal(b"")
@@ -100,7 +100,7 @@ def test_a_file_is_read_again_and_one_that_makes_no_sense_is_not(tmp_path, caplo
     path.write_text("active nonsense\n")
     keys.reload()
     assert keys.open(after, 1000) == b"after"
-    assert "line 1 is no key" in caplog.text
+    assert "line 1 is not a key" in caplog.text
     assert "nonsense" not in caplog.text
 
 
@@ -113,7 +113,7 @@ def test_a_file_without_one_active_key_is_refused(tmp_path, content):
 
 
 def test_two_keys_with_one_id_are_refused():
-    with pytest.raises(DataError, match="no id twice"):
+    with pytest.raises(DataError, match="unique ids"):
         SealingKeys([KEY, KEY._replace(state="old", secret=bytes(32))])
 
 

@@ -1,1 +1,1 @@
-"""The search page of `ranktron demo --web`: a client of the service, beside it and not in it."""
+"""The search page of `ranktron demo --web`, an ordinary client of the service."""

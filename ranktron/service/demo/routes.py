@@ -1,4 +1,4 @@
-"""The search page of `ranktron demo --web`: what it adds to the service, and the ranker that it teaches."""
+"""Routes of the search page of `ranktron demo --web`, and the definition of its ranker."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ranktron.types import Feedback
 
 PAGES = Path(__file__).parent / "pages"
 RANKER = "search"
-HEARD = 5
-# A person gives few votes, on about half of what is shown: little exploration, among the best 15 only, and no vote that
-# weighs more than twice another. Squared loss learns from a single vote, where pairs would need two. With this seed the
-# first list that is drawn by chance is the ninth.
+K = 5  # documents that receive feedback
+# For a single person, who votes on about half of the top k: little exploration, among the top 15 only, and importance
+# weights of at most 2. Squared loss learns from a single vote; a pairwise loss would need two. With this seed, the
+# first explored list is the ninth.
 DEFINITION = Definition(
     features=list(FEATURES),
     algorithm="topk",
     parameters={
         "surrogate": "squared",
-        "k": HEARD,
+        "k": K,
         "explore": 0.2,
         "shortlist": 15,
         "floor": 0.5,
@@ -39,10 +39,10 @@ DEFINITION = Definition(
         "seed": 4,
     },
     labels=(0.0, 1.0),
-    scale="none",  # its features are made to be comparable
+    scale="none",  # all features lie between 0 and 1
 )
 EXAMPLES = ["join", "copy a directory", "random number", "parse date", "read file", "sort", "http server", "sleep"]
-# What the simulated voter asks for, in this order.
+# Queries of the simulated voter, in this order.
 QUERIES = [
     "time",
     "path",
@@ -88,14 +88,14 @@ QUERIES = [
 ]
 
 
-class Question(RequestBody):
-    """Something to search for."""
+class SearchRequest(RequestBody):
+    """A query."""
 
     query: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
-class Found(ResponseBody):
-    """A document that may answer the question, with its features."""
+class Candidate(ResponseBody):
+    """A document that matches the query, with its features."""
 
     id: str
     kind: str
@@ -106,13 +106,13 @@ class Found(ResponseBody):
 
 
 class CandidatesAnswer(ResponseBody):
-    """What was found, the best match of words first: what comes first in the end is the ranker's to say."""
+    """The candidates for a query, by descending BM25, for the ranker to order."""
 
-    documents: list[Found]
+    documents: list[Candidate]
 
 
 class SetupAnswer(ResponseBody):
-    """What the search page has to know."""
+    """The settings of the search page."""
 
     python: str
     documents: int
@@ -125,41 +125,47 @@ class SetupAnswer(ResponseBody):
 
 
 def search_routes(index: Index, tokens: Tokens) -> list[Route]:
-    """The search page and the two questions that it asks; it speaks to the ranker as any other client does."""
+    """The routes of the search page and its data; it uses the service's API for the ranker."""
     authenticator, telemetry = Authenticator(Config(), tokens), Telemetry()
     return [
-        Route(each.path, Endpoint([each], authenticator, telemetry), methods=None) for each in search_actions(index)
+        Route(action.path, Endpoint([action], authenticator, telemetry), methods=None)
+        for action in search_actions(index)
     ]
 
 
 def search_actions(index: Index) -> list[Action]:
     def setup() -> SetupAnswer:
         python = f"Python {platform.python_version()}"
-        return SetupAnswer(python, len(index.documents), RANKER, HEARD, DEFINITION, FEATURES, EXAMPLES, QUERIES)
+        return SetupAnswer(python, len(index.documents), RANKER, K, DEFINITION, FEATURES, EXAMPLES, QUERIES)
 
-    def candidates(request: Question) -> CandidatesAnswer:
-        found = index.search(request.query)
-        rows = zip(found.documents, found.X.tolist(), strict=True)
+    def candidates(request: SearchRequest) -> CandidatesAnswer:
+        matches = index.search(request.query)
         return CandidatesAnswer(
             [
-                Found(
-                    each.id, each.kind, each.signature, each.summary, each.text, dict(zip(FEATURES, row, strict=True))
+                Candidate(
+                    document.id,
+                    document.kind,
+                    document.signature,
+                    document.summary,
+                    document.text,
+                    dict(zip(FEATURES, row, strict=True)),
                 )
-                for each, row in rows
+                for document, row in zip(matches.documents, matches.X.tolist(), strict=True)
             ]
         )
 
+    title = "Candidates and their features"
     return [
         Action("GET", "/search", "The search page", None, None, Content, lambda: page("search.html", PAGES)),
-        Action("GET", "/demo/static/{file}", "A part of it", None, None, Content, lambda file: page(file, PAGES)),
-        Action("GET", "/demo/setup", "What the search page is about", None, None, SetupAnswer, setup),
-        Action("POST", "/demo/candidates", "Candidates and features", None, Question, CandidatesAnswer, candidates),
+        Action("GET", "/demo/static/{file}", "Scripts and styles", None, None, Content, lambda file: page(file, PAGES)),
+        Action("GET", "/demo/setup", "Settings of the search page", None, None, SetupAnswer, setup),
+        Action("POST", "/demo/candidates", title, None, SearchRequest, CandidatesAnswer, candidates),
     ]
 
 
 def warm_up() -> None:
-    """Lets a ranker of this kind do everything once, so that nobody waits for its machine code later."""
+    """Compiles everything the ranker needs, by one round of it."""
     learner = algorithm(DEFINITION.algorithm).learner(len(FEATURES), DEFINITION.parameters)
-    X = np.eye(HEARD + 1, len(FEATURES), dtype=np.float32)
-    labels = Feedback(np.arange(HEARD), np.eye(HEARD)[0].copy())
-    learner.learn_pending(learner.pending(X, learner.rank(X, 0), HEARD), labels)
+    X = np.eye(K + 1, len(FEATURES), dtype=np.float32)
+    labels = Feedback(np.arange(K), np.eye(K)[0].copy())
+    learner.learn_pending(learner.pending(X, learner.rank(X, 0), K), labels)

@@ -1,4 +1,4 @@
-"""Search in documentation: candidates for a query, and the features that a ranker orders them by."""
+"""Search in documentation: candidates for a query by BM25, and their features."""
 
 from __future__ import annotations
 
@@ -43,34 +43,32 @@ def _stem(word: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text or a name, in small letters, plurals cut.
+    """The words of a text or an identifier, lower-cased and in the singular.
 
     >>> words("getLogger"), words("os.path.read_bytes"), words("HTTPServer")
     (['get', 'logger'], ['os', 'path', 'read', 'byte'], ['http', 'server'])
     """
-    parted = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", text)
-    return [_stem(word.lower()) for word in parted]
+    return [_stem(word.lower()) for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", text)]
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """What was found for a query, the best match first, and a row of `FEATURES` for each."""
+    """The candidates for a query by descending BM25, and a row of `FEATURES` for each."""
 
     documents: list[LibraryEntry]
     X: Matrix
 
 
 class Index:
-    """Finds the documents that may answer a query.
+    """Retrieves candidates by the sum of three BM25 scores: over names, docstrings and module names.
 
-    Three BM25 indices, over names, docstrings and module names, choose the candidates by the sum of their scores, and
-    give them in that order: it is what a ranker whose weights are all zero shows.
+    Their order is that of a ranker whose weights are all zero.
 
     >>> library = [LibraryEntry("json.loads", "json", "function", "(s)", "Deserialize a string."),
     ...            LibraryEntry("json.load", "json", "function", "(fp)", "Deserialize a file."),
     ...            LibraryEntry("os", "os", "module", "", "Miscellaneous operating system interfaces.")]
-    >>> found = Index(library).search("json load")
-    >>> [each.id for each in found.documents], found.X.shape
+    >>> candidates = Index(library).search("json load")
+    >>> [document.id for document in candidates.documents], candidates.X.shape
     (['json.load', 'json.loads'], (2, 16))
     """
 
@@ -96,40 +94,40 @@ class Index:
         self._fixed = np.array([_document_features(each) for each in self.documents], np.float32)
 
     def search(self, query: str, n: int = CANDIDATES) -> Candidates:
-        """The n candidates that match best, best first; none if no word of the query is known."""
-        asked = list(dict.fromkeys(words(query)))
-        telling = [word for word in asked if word not in self._stops] or asked
-        if not telling:
+        """The n best candidates, best first; none if no word of the query is in the index."""
+        terms = list(dict.fromkeys(words(query)))
+        terms = [term for term in terms if term not in self._stops] or terms
+        if not terms:
             return Candidates([], np.empty((0, len(FEATURES)), np.float32))
-        scores = [_shares(bm25.get_scores(telling)) for bm25 in self._fields]
-        total = np.sum(scores, axis=0) + self._containing(query)
+        scores = [_normalise(bm25.get_scores(terms)) for bm25 in self._fields]
+        total = np.sum(scores, axis=0) + self._name_contains(query)
         best = np.argsort(-total, kind="stable")[:n]
-        chosen = best[total[best] > 0.0]
-        fields = np.array([_shares(each[chosen]) for each in scores], np.float32).T.reshape(-1, 3)
-        matches = [self._matches(i, query, telling) for i in chosen.tolist()]
-        X = np.hstack([fields, np.array(matches, np.float32).reshape(-1, 6), self._fixed[chosen]])
-        return Candidates([self.documents[i] for i in chosen.tolist()], np.ascontiguousarray(X))
+        best = best[total[best] > 0.0]
+        fields = np.array([_normalise(field[best]) for field in scores], np.float32).T.reshape(-1, 3)
+        matches = [self._match_features(i, query, terms) for i in best.tolist()]
+        X = np.hstack([fields, np.array(matches, np.float32).reshape(-1, 6), self._fixed[best]])
+        return Candidates([self.documents[i] for i in best.tolist()], np.ascontiguousarray(X))
 
-    def _containing(self, query: str) -> Floats:
-        """One for each document whose name contains the query, so that half a word is enough to find it."""
-        whole = _plain(query)
-        return np.array([whole in name for name in self._plain_names], np.float64) if len(whole) > 1 else np.zeros(1)
+    def _name_contains(self, query: str) -> Floats:
+        """1 for each document whose name contains the query, so that a part of a word finds it."""
+        text = _plain(query)
+        return np.array([text in name for name in self._plain_names], np.float64) if len(text) > 1 else np.zeros(1)
 
-    def _matches(self, i: int, query: str, asked: list[str]) -> tuple[float, ...]:
+    def _match_features(self, i: int, query: str, terms: list[str]) -> tuple[float, ...]:
         document = self.documents[i]
-        whole, name = _plain(query), self._plain_names[i]
+        text, name = _plain(query), self._plain_names[i]
         return (
-            sum(word in self._names[i] for word in asked) / len(asked),
-            sum(word in self._summaries[i] for word in asked) / len(asked),
-            float(whole in (name, _plain(document.id))),
-            float(name.startswith(whole)),
-            float(whole in name),
+            sum(term in self._names[i] for term in terms) / len(terms),
+            sum(term in self._summaries[i] for term in terms) / len(terms),
+            float(text in (name, _plain(document.id))),
+            float(name.startswith(text)),
+            float(text in name),
             float(any(part in query.lower().split() for part in document.module.lower().split("."))),
         )
 
 
 def _plain(name: str) -> str:
-    """A name without its separators: `read_text`, `readText` and `read text` are one."""
+    """A name without separators, lower-cased: `read_text`, `readText` and `read text` are the same."""
     return re.sub(r"\W|_", "", name).lower()
 
 
@@ -140,6 +138,6 @@ def _document_features(document: LibraryEntry) -> list[float]:
     return [*kinds, 1.0 / (1 + document.id.count(".")), min(1.0, log(1.0 + len(document.text)) / _LONGEST_TEXT)]
 
 
-def _shares(scores: Floats) -> Floats:
+def _normalise(scores: Floats) -> Floats:
     highest = float(scores.max(initial=0.0))
     return scores / highest if highest > 0.0 else scores

@@ -14,7 +14,7 @@ from threading import Timer
 from ranktron.errors import DataError
 
 SCRIPT = Path(__file__).with_name("inventory.py")
-PATIENCE = 60.0  # seconds; half of one is usual
+TIMEOUT = 60.0  # seconds; half a second is usual
 
 
 @dataclass(frozen=True)
@@ -46,34 +46,34 @@ class LibraryEntry:
 
 
 def standard_library(advance: Callable[[int, int], None] = lambda done, total: None) -> list[LibraryEntry]:
-    """Reads what the standard library says about itself, in an interpreter of its own (see `inventory`).
+    """Reads the docstrings of the standard library, in a process of its own (see `inventory`).
 
-    `advance` hears, after each module, how many are done and how many there are.
+    `advance` is called after each module, with the number of modules read and their total.
 
     >>> documents = standard_library()
     >>> [each.signature for each in documents if each.id == "json.load"][0][:4]
     '(fp,'
     """
     command = [sys.executable, "-I", "-S", "-W", "ignore", str(SCRIPT)]
-    found: dict[str, LibraryEntry] = {}
+    entries: dict[str, LibraryEntry] = {}
     total = done = 0
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
     ) as reader:
         assert reader.stdout is not None
-        guard = Timer(PATIENCE, reader.kill)
-        guard.start()
+        timeout = Timer(TIMEOUT, reader.kill)
+        timeout.start()
         try:
             total = int(reader.stdout.readline() or 0)
             for done, line in enumerate(reader.stdout, 1):
-                for each in json.loads(line):
-                    found.setdefault(each["id"], LibraryEntry(**each))
+                for document in json.loads(line):
+                    entries.setdefault(document["id"], LibraryEntry(**document))
                 advance(done, total)
         except ValueError:
-            total = -1  # a line that was cut off
+            total = -1  # an incomplete line
         finally:
-            guard.cancel()
+            timeout.cancel()
             reader.kill()
     if total < 1 or done < total:
-        raise DataError("the standard library of this interpreter could not be read: its reader ended too early")
-    return list(found.values())
+        raise DataError("the standard library could not be read: the process that reads it ended too early")
+    return list(entries.values())

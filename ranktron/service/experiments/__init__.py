@@ -1,1 +1,1 @@
-"""Experiments over the rankers of a service, with their paths and their client."""
+"""Experiments over HTTP: the service's experiments, their routes and their client."""

@@ -1,4 +1,4 @@
-"""What a client asks of experiments."""
+"""The client's methods for experiments."""
 
 from __future__ import annotations
 
@@ -12,57 +12,56 @@ from ranktron.service.service_connection import Documents, encode_documents, enc
 
 
 class ExperimentCalls:
-    """The calls of a client that are about experiments; `_ask` sends them."""
+    """The methods of `Client` for experiments."""
 
     @abstractmethod
-    def _ask(
+    def _request(
         self, method: str, path: str, content: Mapping[str, Any] | None = None, repeatable: bool = True
     ) -> dict[str, Any]: ...
 
     def create_experiment(self, name: str, arms: Sequence[str], **settings: Any) -> dict[str, Any]:
-        """Compares rankers on live traffic; to make the same experiment again changes nothing.
+        """Starts an experiment, which compares rankers on live traffic; idempotent.
 
         Parameters
         ----------
         name : str
             The experiment.
         arms : sequence of str
-            Rankers, "shop", or kept versions of them, "shop:7".
+            Rankers, such as "shop", or kept versions of them, such as "shop:7".
         settings : dict
-            Those of the service: `method`, `shares`, `metric`, `k`, `level`, `users`, `promote`, `seed`, `close_after`,
-            `guard`.
+            `method`, `shares`, `metric`, `k`, `level`, `users`, `promote`, `seed`, `close_after`, `guard`.
         """
-        return self._ask("PUT", _path(name), {"arms": [encode_arm(each) for each in arms], **settings})
+        return self._request("PUT", _path(name), {"arms": [encode_arm(arm) for arm in arms], **settings})
 
     def experiments(self) -> list[dict[str, Any]]:
         """All experiments, each with its verdict."""
-        found: list[dict[str, Any]] = self._ask("GET", "/v1/experiments")["experiments"]
-        return found
+        experiments: list[dict[str, Any]] = self._request("GET", "/v1/experiments")["experiments"]
+        return experiments
 
     def experiment(self, name: str) -> dict[str, Any]:
-        """An experiment with its verdict: `winner`, `pairs` with their confidence sequences, `why` in words.
+        """An experiment and its verdict: `winner`, `pairs` with confidence sequences, `why` in words.
 
         Parameters
         ----------
         name : str
             The experiment.
         """
-        return self._ask("GET", _path(name))
+        return self._request("GET", _path(name))
 
     def delete_experiment(self, name: str) -> None:
-        """Ends an experiment; its rankers stay as they are.
+        """Deletes an experiment; its rankers stay as they are.
 
         Parameters
         ----------
         name : str
             The experiment.
         """
-        self._ask("DELETE", _path(name))
+        self._request("DELETE", _path(name))
 
     def rank_experiment(
         self, name: str, documents: Documents, user: str = "", query: str = "", shown: Sequence[str] | None = None
     ) -> dict[str, Any]:
-        """The page that an experiment shows to a user.
+        """Ranks documents for a user, by the experiment's method.
 
         Parameters
         ----------
@@ -71,16 +70,16 @@ class ExperimentCalls:
         documents : dict
             {id: features}; features as a list in the order of the rankers, or as {name: value}.
         user : str
-            Who sees it; the same user sees the same arm.
+            Id of the user; the same user sees the same arm.
         query : str
-            What was asked, for people who look at the round.
+            The user's query; shown on the dashboard.
         shown : sequence of str, optional
-            In apprentice mode, the ids in the order that your own system shows.
+            In apprentice mode, the ids in the order of your own system.
         """
         content = {"query": query, "user": user, "documents": encode_documents(documents)}
         if shown is not None:
             content["shown"] = list(shown)
-        return self._ask("POST", _path(name, "/rank"), content)
+        return self._request("POST", _path(name, "/rank"), content)
 
     def feedback_experiment(
         self,
@@ -91,7 +90,7 @@ class ExperimentCalls:
         clicks: Sequence[str] | None = None,
         gains: Mapping[str, float] | None = None,
     ) -> dict[str, Any]:
-        """What came back about a page of an experiment, as in `feedback`; safe to send again.
+        """Sends feedback on a round of an experiment, as `feedback` does. Safe to retry.
 
         Parameters
         ----------
@@ -100,31 +99,31 @@ class ExperimentCalls:
         round : int
             The round that `rank_experiment` returned.
         labels : dict, optional
-            {id: label}.
+            {id: label}, for any of the top k.
         clicks : sequence of str, optional
-            The ids of the documents that were clicked.
+            The ids of the clicked documents; an empty list if none was.
         gains : dict, optional
-            {id: gain}, what each document has gained so far.
+            {id: gain}, the total gain of each document so far.
         """
-        return self._ask("POST", _path(name, "/feedback"), encode_feedback(round, labels, clicks, gains))
+        return self._request("POST", _path(name, "/feedback"), encode_feedback(round, labels, clicks, gains))
 
     def promote_experiment(self, name: str) -> dict[str, Any]:
-        """Shows the winner to everyone; with a guard, makes the ranker as it is now the incumbent.
+        """Shows the winner to all users; with a guard, makes the ranker's current version the incumbent.
 
         Parameters
         ----------
         name : str
             The experiment.
         """
-        return self._ask("POST", _path(name, "/promote"))
+        return self._request("POST", _path(name, "/promote"))
 
 
-def _path(name: str, what: str = "") -> str:
-    return f"/v1/experiments/{quote(name, safe='')}{what}"
+def _path(name: str, suffix: str = "") -> str:
+    return f"/v1/experiments/{quote(name, safe='')}{suffix}"
 
 
 def encode_arm(text: str) -> dict[str, Any]:
-    """A ranker, or a kept version of one, as requests have it.
+    """An arm of the request that creates an experiment.
 
     >>> encode_arm("shop"), encode_arm("shop:7")
     ({'ranker': 'shop'}, {'ranker': 'shop', 'version': 7})

@@ -210,7 +210,7 @@ def follow_actions(service: RankingService) -> list[Action]:
         return Content(encode_message(await service.feed.follow(decode_message(request, FollowRequest))), BYTES)
 
     def keep(request: bytes) -> Content:
-        return Content(encode_message(service.feed.keep(decode_message(request, RoundsRequest))), BYTES)
+        return Content(encode_message(service.feed.accept_rounds(decode_message(request, RoundsRequest))), BYTES)
 
     learnt, shown = (
         "What was learnt since, for a server that follows",

@@ -1,1 +1,1 @@
-"""Feedback from files and streams."""
+"""Feedback from files and Kafka topics, with exactly-once semantics."""

@@ -1,8 +1,8 @@
-"""Feedback from a source that can be read again: each message is learnt from once, whoever is killed in between.
+"""Exactly-once feedback from a replayable source, such as a log file or a partition of a Kafka topic.
 
-A batch says from where to where in its source it goes. What it teaches, the new place and the messages that cannot be
-used (dead letters) are written in one transaction, which checks the old place: it is written once, or not at all. A
-reader that starts again asks where to go on.
+A batch names the range of offsets that it covers. Its feedback, the source's next offset and the messages that cannot
+be used (dead letters) are written in one transaction, which fails unless the batch starts at the stored offset. After a
+restart, a reader asks the service for the next offset.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class DeadLetter(RequestBody):
-    """A message of a source that cannot be used: where it stands, why, and what it was."""
+    """A message that cannot be used: its offset (`place`), the reason, and its content."""
 
     place: Number
     reason: Annotated[str, Meta(max_length=3000)]
@@ -37,9 +37,10 @@ class DeadLetter(RequestBody):
 
 
 class IngestRequest(RequestBody):
-    """What a source has between two places: feedback, one message a round, with the place of each; and dead letters.
+    """The messages of a source from offset `start` to before `end`.
 
-    `start` must be where the source goes on (`GET /v1/sources/{source}`).
+    `feedback` has one item a round, `places` the offset of each, and `dead` the dead letters. `start` must be the
+    source's `next` (`GET /v1/sources/{source}`).
     """
 
     source: Name
@@ -51,11 +52,11 @@ class IngestRequest(RequestBody):
 
     def __post_init__(self) -> None:
         if len(self.places) != len(self.feedback):
-            raise ValueError("each feedback has a place")
+            raise ValueError("feedback and places must have the same length")
 
 
 class IngestAnswer(ResponseBody):
-    """Where the source goes on; how many messages were learnt from, added nothing, and are dead letters."""
+    """The source's next offset, and how many items were learnt, repeated known feedback, and are dead letters."""
 
     next: int
     learned: int
@@ -64,109 +65,110 @@ class IngestAnswer(ResponseBody):
 
 
 class SourceAnswer(ResponseBody):
-    """Where a source goes on, 0 if it is not known; and its last dead letters."""
+    """A source's next offset, 0 for an unknown source, and its latest dead letters."""
 
     source: str
     next: int
     dead: list[DeadLetter]
 
 
-_SHOWN = 100  # dead letters of a source that are shown
-_NEXT = "SELECT next FROM sources WHERE name = ?"
-_DEAD = "SELECT place, reason, body FROM dead_letters WHERE source = ? ORDER BY place DESC LIMIT ?"
+_MAX_LISTED = 100  # dead letters in an answer
+_SELECT_NEXT = "SELECT next FROM sources WHERE name = ?"
+_SELECT_DEAD = "SELECT place, reason, body FROM dead_letters WHERE source = ? ORDER BY place DESC LIMIT ?"
 
 
 class Ingestion:
-    """Takes batches of sources for the rankers of a service."""
+    """Applies batches of feedback from sources to the rankers of a service."""
 
     def __init__(
-        self, service: RankingService, journal: Journal, writer: AwaitedWriter, carried: SealedRoundBook
+        self, service: RankingService, journal: Journal, writer: AwaitedWriter, sealed: SealedRoundBook
     ) -> None:
-        self._service, self._journal, self._writer, self._carried = service, journal, writer, carried
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._service, self._journal, self._writer, self._sealed = service, journal, writer, sealed  # fixed
+        self._locks: dict[str, asyncio.Lock] = {}  # by source, held during a batch: one at a time; only grows
 
     def source(self, source: str) -> SourceAnswer:
-        """How far a source has been read, and its last dead letters."""
-        found = self._journal.look_up(_DEAD, (source, _SHOWN))
-        dead = [DeadLetter(int(place), reason, bytes(body).decode()) for place, reason, body in reversed(found)]
-        return SourceAnswer(source, self._next(source), dead)
+        """The next offset of a source, and its latest dead letters."""
+        rows = self._journal.look_up(_SELECT_DEAD, (source, _MAX_LISTED))
+        dead = [DeadLetter(int(offset), reason, bytes(body).decode()) for offset, reason, body in reversed(rows)]
+        return SourceAnswer(source, self._next_offset(source), dead)
 
-    def _next(self, source: str) -> int:
-        found = self._journal.look_up(_NEXT, (source,))
-        return int(found[0][0]) if found else 0
+    def _next_offset(self, source: str) -> int:
+        rows = self._journal.look_up(_SELECT_NEXT, (source,))
+        return int(rows[0][0]) if rows else 0
 
     async def take(self, name: str, request: IngestRequest) -> IngestAnswer:
-        """Learns from a batch, and advances its source, once both are on disk."""
+        """Applies a batch; answers once its feedback and the source's next offset are on disk."""
         live = self._service.live(name)
         if len(request.feedback) > self._service.config.max_batch:
-            most = self._service.config.max_batch
-            raise RequestError(413, "too_many_requests_in_batch", f"a batch has at most {most} requests")
-        if len({each.round for each in request.feedback}) < len(request.feedback):
-            raise RequestError(422, "round_twice", "a batch may have one message for each round: join them")
+            limit = self._service.config.max_batch
+            raise RequestError(413, "too_many_requests_in_batch", f"a batch has at most {limit} requests")
+        if len({item.round for item in request.feedback}) < len(request.feedback):
+            raise RequestError(422, "round_twice", "a batch may have one item for each round: join them")
         async with self._locks.setdefault(request.source, asyncio.Lock()):
-            return await asyncio.shield(asyncio.ensure_future(self._take(live, name, request)))
+            return await asyncio.shield(asyncio.ensure_future(self._apply(live, name, request)))
 
-    async def _take(self, live: LiveRanker, name: str, request: IngestRequest) -> IngestAnswer:
-        following = self._next(request.source)
-        if request.start != following or request.end < request.start:
-            complaint = f"source {request.source!r} goes on at {following}, not at {request.start}"
-            raise RequestError(409, "wrong_place", f"{complaint}: go on from there; this request changed nothing")
-        while waiting := [
-            live.rounds.unwritten[each][1] for each in self._numbers(live, request) if each in live.rounds.unwritten
-        ]:
-            await asyncio.wait([awaitable(each) for each in waiting])
-        dead = [(each.place, each.reason, each.body.encode()) for each in request.dead]
-        found: list[tuple[JournalEntry, Any]] = []
+    async def _apply(self, live: LiveRanker, name: str, request: IngestRequest) -> IngestAnswer:
+        next_offset = self._next_offset(request.source)
+        if request.start != next_offset or request.end < request.start:
+            message = f"source {request.source!r} continues at {next_offset}, not at {request.start}"
+            raise RequestError(409, "wrong_place", f"{message}: continue from there; this request changed nothing")
+        # Feedback on the same rounds may be on its way to disk: its result decides what this batch adds.
+        unwritten = live.rounds.unwritten
+        while writes := [unwritten[each][1] for each in self._numbers(live, request) if each in unwritten]:
+            await asyncio.wait([awaitable(each) for each in writes])
+        dead = [(letter.place, letter.reason, letter.body.encode()) for letter in request.dead]
+        entries: list[tuple[JournalEntry, Any]] = []
         repeated = 0
-        for place, told in zip(request.places, request.feedback, strict=True):
+        for offset, item in zip(request.places, request.feedback, strict=True):
             try:
-                entry, row = self._entry(live, told)
-            except RequestError as refused:
-                if refused.status >= 500:
+                entry, row = self._entry(live, item)
+            except RequestError as error:
+                if error.status >= 500:
                     raise
-                dead.append((place, f"{refused.code}: {refused}", msgspec.json.encode(told)))
+                dead.append((offset, f"{error.code}: {error}", msgspec.json.encode(item)))
                 continue
             repeated += entry is None
-            found += [] if entry is None else [(entry, row)]
+            entries += [] if entry is None else [(entry, row)]
         self._writer.check_not_busy()
         if self._service.live(name) is not live:
-            raise RequestError(409, "replaced", f"ranker {name!r} was deleted and made again meanwhile: send it again")
-        futures = self._write(live, AdvanceSource(request.source, request.start, request.end, tuple(dead)), found)
-        for each in await asyncio.gather(*futures, return_exceptions=True):
-            if isinstance(each, BaseException):
-                raise each
-        learned = sum(done.result().learned for done in futures[1:])
+            message = f"ranker {name!r} was deleted and created again meanwhile: send it again"
+            raise RequestError(409, "replaced", message)
+        futures = self._write(live, AdvanceSource(request.source, request.start, request.end, tuple(dead)), entries)
+        for result in await asyncio.gather(*futures, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+        learned = sum(future.result().learned for future in futures[1:])
         return IngestAnswer(request.end, learned, repeated, len(dead))
 
     def _numbers(self, live: LiveRanker, request: IngestRequest) -> list[int]:
         numbers = []
-        for each in request.feedback:
+        for item in request.feedback:
             try:
-                numbers.append(live.rounds.ids.number_of(each.round))
-            except RequestError:  # it will be a dead letter
+                numbers.append(live.rounds.ids.number_of(item.round))
+            except RequestError:  # becomes a dead letter
                 continue
         return numbers
 
-    def _entry(self, live: LiveRanker, each: FeedbackRequest) -> tuple[JournalEntry | None, Any]:
-        """The entry to write for one message, with the round that it brought; None if it adds nothing."""
-        carried = None if each.carry is None else self._carried.open(live, each, each.carry)
-        entry = feedbacks.check_feedback(live, each, None if carried is None else carried.shown)
+    def _entry(self, live: LiveRanker, item: FeedbackRequest) -> tuple[JournalEntry | None, Any]:
+        """The entry to append for one item, and the row of its sealed round; None if it repeats known feedback."""
+        sealed = None if item.carry is None else self._sealed.open(live, item, item.carry)
+        entry = feedbacks.check_feedback(live, item, None if sealed is None else sealed.shown)
         row = None
-        if carried is not None and isinstance(entry, JournalEntry) and entry.kind == "feedback":
-            row = row_of(carried, entry)
-            entry = self._carried.first_result(live, entry) or entry
+        if sealed is not None and isinstance(entry, JournalEntry) and entry.kind == "feedback":
+            row = row_of(sealed, entry)
+            entry = self._sealed.first_result(live, entry) or entry
         return (entry, row) if isinstance(entry, JournalEntry) else (None, None)
 
     def _write(
         self, live: LiveRanker, advance: AdvanceSource, entries: list[tuple[JournalEntry, Any]]
     ) -> list[asyncio.Future[Any]]:
-        """Puts all into the journal at once: it is written together, or not at all."""
+        """Queues the new offset and all entries for one transaction."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         jobs: list[Job | Append] = [Job(advance, _set_result(future), _set_error(future))]
         futures = [future]
         for entry, row in entries:
-            job, result = self._writer.prepared(live, entry, entry.round, sealed=row)
-            jobs.append(job)
+            append, result = self._writer.prepared(live, entry, entry.round, sealed=row)
+            jobs.append(append)
             futures.append(result)
         self._journal.put(*jobs)
         return futures

@@ -1,7 +1,7 @@
-"""Sources of feedback, as a reader sees them: messages at places, which can be read again from any place.
+"""Sources of feedback, and the client that reads them and sends batches: `ranktron ingest`.
 
-A source is whatever has a name that stays and a `read`: `JsonLinesFile`, and a partition of a topic (`kafka_source`).
-Another one is a file more.
+A source has a permanent name, and messages at offsets from which it can be read again: a file of JSON lines, or a
+partition of a Kafka topic (`kafka_source`).
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ from typing import Any, NamedTuple, Protocol
 from ranktron.errors import DataError
 from ranktron.service.client import Client, ServiceError
 
-_BEGINNING = 4096  # bytes of the first line by which a file is known
-_LONGEST = 1 << 20  # bytes of a line
-_QUOTED = 2_000  # characters of a message that become part of a dead letter
-_MESSAGES = 10_000  # that become one batch, at most
-_PATIENCE = 60.0  # seconds that a service may be away
-_PAUSE = 0.2
+_IDENTIFYING_BYTES = 4096  # of the first line; they identify a file
+_MAX_LINE = 1 << 20  # bytes
+_MAX_QUOTED = 2_000  # characters of a message in a dead letter
+_MAX_MESSAGES = 10_000  # per batch
+_RETRY_SECONDS = 60.0  # for how long an unavailable service is retried
+_RETRY_INTERVAL = 0.2  # seconds
 
 
 class Message(NamedTuple):
-    """One message, where it stands, and where the next one does; `wrong` is why it cannot be used, if that is known."""
+    """A message, its offset and the next one's; `error` says why it cannot be used, if the source knows."""
 
-    place: int
+    offset: int
     next: int
     body: bytes
-    wrong: str = ""
+    error: str = ""
 
 
 class FeedbackSource(Protocol):
-    """What is read: a name by which the service knows how far it has been read, and messages from a place on."""
+    """A permanent name, under which the service stores the next offset, and messages."""
 
     name: str
 
-    def read(self, place: int) -> Iterator[Message]:
-        """The messages from a place on, as far as there are any now."""
+    def read(self, offset: int) -> Iterator[Message]:
+        """The messages from an offset to the end of the source; stops there."""
         ...
 
 
 class JsonLinesFile:
-    """A file to which lines are added. It is known by its identity on the disk and a hash of its first line.
+    """An append-only file, identified by its device, its inode and a hash of its first line.
 
-    So a file that was renamed goes on where it was, and one that took its place, or its number on the disk, is another.
+    A renamed file keeps its offset; a file that replaces it, even with the same inode, starts at 0.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "events.jsonl")
     ...     _ = path.write_bytes(b"one\\ntwo\\nthr")
-    ...     [(message.place, message.body) for message in JsonLinesFile(path).read(0)]
+    ...     [(message.offset, message.body) for message in JsonLinesFile(path).read(0)]
     [(0, b'one'), (4, b'two')]
     """
 
@@ -62,28 +62,28 @@ class JsonLinesFile:
         self._path = Path(path)
         try:
             with open(self._path, "rb") as file:
-                first, found = file.readline(_BEGINNING), os.fstat(file.fileno())
+                first, status = file.readline(_IDENTIFYING_BYTES), os.fstat(file.fileno())
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror}") from None
-        if not first.endswith(b"\n") and len(first) < _BEGINNING:
-            raise DataError(f"{path} has no whole line yet: it is not known which file it is")
-        self.name = f"file-{found.st_dev}-{found.st_ino}-{hashlib.sha256(first).hexdigest()[:16]}"
+        if not first.endswith(b"\n") and len(first) < _IDENTIFYING_BYTES:
+            raise DataError(f"{path} has no complete line yet, which is needed to identify it")
+        self.name = f"file-{status.st_dev}-{status.st_ino}-{hashlib.sha256(first).hexdigest()[:16]}"
 
-    def read(self, place: int) -> Iterator[Message]:
-        """The whole lines from a place on; a line without an end is left for later."""
+    def read(self, offset: int) -> Iterator[Message]:
+        """The complete lines from an offset on; an unfinished last line is left for a later call."""
         with open(self._path, "rb") as file:
-            if os.fstat(file.fileno()).st_size < place:
-                raise DataError(f"{self._path} is shorter than what was read of it: it was cut off; move it away")
-            file.seek(place)
-            while (line := file.readline(_LONGEST)).endswith(b"\n"):
-                yield Message(place, place + len(line), line[:-1])
-                place += len(line)
-            if len(line) == _LONGEST:
-                raise DataError(f"{self._path}: the line at {place:,} has more than {_LONGEST:,} bytes")
+            if os.fstat(file.fileno()).st_size < offset:
+                raise DataError(f"{self._path} was truncated to less than what was read of it: start a new file")
+            file.seek(offset)
+            while (line := file.readline(_MAX_LINE)).endswith(b"\n"):
+                yield Message(offset, offset + len(line), line[:-1])
+                offset += len(line)
+            if len(line) == _MAX_LINE:
+                raise DataError(f"{self._path}: the line at {offset:,} has more than {_MAX_LINE:,} bytes")
 
 
 def read_event(body: bytes, gains: Mapping[str, float]) -> tuple[int, str, float, str | None] | None:
-    """Round, document, gain and `carry` of an event of UBI; None if its action is none of those that count.
+    """Round, document, gain and `carry` of a UBI event; None if `gains` does not list its action.
 
     >>> event = b'{"query_id": "7", "action_name": "click", "event_attributes": {"object": {"object_id": "b"}}}'
     >>> read_event(event, {"click": 1.0})
@@ -94,77 +94,77 @@ def read_event(body: bytes, gains: Mapping[str, float]) -> tuple[int, str, float
     try:
         event: Any = json.loads(body)
         if not isinstance(event, dict):
-            raise DataError("it is no JSON object")
+            raise DataError("not a JSON object")
         action = str(event.get("action_name"))
         if action not in gains:
             return None
-        about = event["event_attributes"]
-        number, document, carry = event["query_id"], about["object"]["object_id"], about.get("carry")
+        attributes = event["event_attributes"]
+        number, document, carry = event["query_id"], attributes["object"]["object_id"], attributes.get("carry")
     except (ValueError, RecursionError) as error:
-        raise DataError(f"it is not valid JSON: {error}") from None
+        raise DataError(f"not valid JSON: {error}") from None
     except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"it has no {error}") from None
+        raise DataError(f"missing {error}") from None
     if not (str(number).isascii() and str(number).isdecimal() and len(str(number)) <= 16):
-        raise DataError("its query_id is not the number of a round")
+        raise DataError("its query_id is not a round number")
     if not isinstance(document, str | int) or not isinstance(carry, str | None):
-        raise DataError("its object_id or its carry is no text")
+        raise DataError("its object_id or its carry is not a string")
     return int(number), str(document), gains[action], carry
 
 
 @dataclass
 class Batch:
-    """What is sent at a time: what each round has gained, where it was first said, and what cannot be used."""
+    """The messages of one request, from offset `start` to before `end`, joined by round."""
 
     start: int
-    end: int
-    gains: dict[int, dict[str, float]] = field(default_factory=dict)
-    places: dict[int, int] = field(default_factory=dict)
-    carries: dict[int, str] = field(default_factory=dict)
-    dead: list[dict[str, Any]] = field(default_factory=list)
-    messages: int = 0
+    end: int  # grows with each message added
+    gains: dict[int, dict[str, float]] = field(default_factory=dict)  # by round and document: the highest gain
+    offsets: dict[int, int] = field(default_factory=dict)  # by round: of its first message
+    carries: dict[int, str] = field(default_factory=dict)  # by round: the token, where it is sealed
+    dead: list[dict[str, Any]] = field(default_factory=list)  # dead letters
+    messages: int = 0  # added so far, those without gain included
 
-    def add(self, message: Message, gains: Mapping[str, float], most: int) -> bool:
-        """Adds a message, if there is room for it: more about a round that is there already is joined with it."""
+    def add(self, message: Message, gains: Mapping[str, float], limit: int) -> bool:
+        """Adds a message unless the batch is full; whether there is room for another."""
         try:
-            if message.wrong:
-                raise DataError(message.wrong)
+            if message.error:
+                raise DataError(message.error)
             event = read_event(message.body, gains)
         except DataError as error:
-            if len(self.dead) >= most:
+            if len(self.dead) >= limit:
                 return False
-            quoted = message.body[:_QUOTED].decode("utf-8", "replace")
-            self.dead.append({"place": message.place, "reason": str(error)[:_QUOTED], "body": quoted})
+            body = message.body[:_MAX_QUOTED].decode("utf-8", "replace")
+            self.dead.append({"place": message.offset, "reason": str(error)[:_MAX_QUOTED], "body": body})
             event = None
-        if event is not None and not self._join(message.place, event, most):
+        if event is not None and not self._join(message.offset, event, limit):
             return False
         self.end, self.messages = message.next, self.messages + 1
-        return self.messages < _MESSAGES
+        return self.messages < _MAX_MESSAGES
 
-    def _join(self, place: int, event: tuple[int, str, float, str | None], most: int) -> bool:
+    def _join(self, offset: int, event: tuple[int, str, float, str | None], limit: int) -> bool:
         number, document, gain, carry = event
-        if number not in self.gains and len(self.gains) >= most:
+        if number not in self.gains and len(self.gains) >= limit:
             return False
-        known = self.gains.setdefault(number, {})
-        known[document] = max(gain, known.get(document, 0.0))
-        self.places.setdefault(number, place)
+        round_gains = self.gains.setdefault(number, {})
+        round_gains[document] = max(gain, round_gains.get(document, 0.0))
+        self.offsets.setdefault(number, offset)
         if carry is not None:
             self.carries[number] = carry
         return True
 
     def content(self, source: str) -> dict[str, Any]:
-        """The request."""
+        """The body of the request."""
         carries = self.carries
         feedback = [
             {"round": number, "gains": gains, **({"carry": carries[number]} if number in carries else {})}
             for number, gains in self.gains.items()
         ]
-        places = list(self.places.values())
+        places = list(self.offsets.values())
         span = {"source": source, "start": self.start, "end": self.end}
         return {**span, "feedback": feedback, "places": places, "dead": self.dead}
 
 
 class Ingested(NamedTuple):
-    """What a reader has done: messages, those learnt from, those that added nothing, dead letters, and its place."""
+    """Counts of messages, of items learnt and repeated, and of dead letters; and the source's next offset."""
 
     messages: int
     learned: int
@@ -173,7 +173,7 @@ class Ingested(NamedTuple):
     next: int
 
     def plus(self, other: Ingested) -> Ingested:
-        """Both together, at the place of the other."""
+        """The sums of both, with the other's next offset."""
         messages, learned, repeated, dead = (a + b for a, b in zip(self[:4], other[:4], strict=True))
         return Ingested(messages, learned, repeated, dead, other.next)
 
@@ -181,46 +181,46 @@ class Ingested(NamedTuple):
 def ingest(
     client: Client, ranker: str, source: FeedbackSource, gains: Mapping[str, float], batch: int = 100
 ) -> Ingested:
-    """Sends all that a source has now to a service; what it has learnt from before is not sent again."""
-    place = _patiently(lambda: client.source(source.name)["next"])
-    total = Ingested(0, 0, 0, 0, place)
+    """Sends a source's messages to a service, from the service's next offset to the source's end."""
+    offset = _retry(lambda: client.source(source.name)["next"])
+    total = Ingested(0, 0, 0, 0, offset)
     while True:
-        part = Batch(place, place)
-        for message in source.read(place):
+        part = Batch(offset, offset)
+        for message in source.read(offset):
             if not part.add(message, gains, batch):
                 break
-        if part.end == place:
+        if part.end == offset:
             return total
         answer = _send(client, ranker, source.name, part)
-        place = answer["next"]
-        total = total.plus(Ingested(part.messages, answer["learned"], answer["repeated"], answer["dead"], place))
+        offset = answer["next"]
+        total = total.plus(Ingested(part.messages, answer["learned"], answer["repeated"], answer["dead"], offset))
 
 
-def _send(client: Client, ranker: str, source: str, part: Batch) -> dict[str, Any]:
-    """Sends a batch; if nobody knows whether it was written, the service is asked."""
+def _send(client: Client, ranker: str, source: str, batch: Batch) -> dict[str, Any]:
+    """Sends a batch with retries. If one is refused, the source's offset tells whether an earlier one was written."""
 
     def attempt() -> dict[str, Any]:
         try:
-            return client.ingest(ranker, part.content(source))
+            return client.ingest(ranker, batch.content(source))
         except ServiceError as error:
             if error.code != "wrong_place":
                 raise
-            place = client.source(source)["next"]
-            if place != part.end:
+            offset = client.source(source)["next"]
+            if offset != batch.end:
                 raise
-            return {"next": place, "learned": 0, "repeated": 0, "dead": 0}  # an attempt before was written after all
+            return {"next": offset, "learned": 0, "repeated": 0, "dead": 0}  # written by an earlier attempt
 
-    answer: dict[str, Any] = _patiently(attempt)
+    answer: dict[str, Any] = _retry(attempt)
     return answer
 
 
-def _patiently(ask: Callable[[], Any]) -> Any:
-    """What a service answers, also one that is away for a while."""
+def _retry(request: Callable[[], Any]) -> Any:
+    """Repeats a request while the service is unavailable, for up to `_RETRY_SECONDS`."""
     began = monotonic()
     while True:
         try:
-            return ask()
+            return request()
         except ServiceError as error:
-            if error.status not in (0, 503) or monotonic() - began > _PATIENCE:
+            if error.status not in (0, 503) or monotonic() - began > _RETRY_SECONDS:
                 raise
-            sleep(_PAUSE)
+            sleep(_RETRY_INTERVAL)

@@ -1,1 +1,1 @@
-"""Servers that follow another one, and take over from it."""
+"""Followers of a leader, and how one takes over as the leader."""

@@ -1,7 +1,7 @@
-"""A server that follows a leader: it ranks with the leader's weights, some milliseconds old, and learns nothing itself.
+"""A follower replicates a leader's rankers and ranks with them; only the leader learns.
 
-A ranking is answered when the leader has its round, so that its feedback can be sent at once, to any server. If the
-leader is away, rankings go on after a short wait, and their rounds are handed in when it is back.
+Each round is uploaded to the leader before it is answered, so that its feedback can go to any server at once. If the
+leader does not respond within a second, the follower answers anyway and uploads the round when the leader is back.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ranktron.errors import DataError, RanktronError
 from ranktron.service.config import Config
 from ranktron.service.replication.journal_feed import (
     FollowAnswer,
-    FollowedRanker,
     FollowRequest,
     RankerCopy,
+    RankerUpdate,
     RoundsAnswer,
     RoundsRequest,
     decode_message,
@@ -43,121 +43,126 @@ from ranktron.store.types import RankAnswer, RankRequest
 if TYPE_CHECKING:
     from ranktron.service.sealing_keys import SealingKeys
 
-_WAIT = 0.5  # seconds that the leader waits for something new before it answers that there is nothing
-_PAUSE = 0.2  # seconds until a leader that was away is asked again
-_PATIENCE = 1.0  # seconds that a ranking waits for the leader to have its round
-_LEASE = 256  # numbers of rounds that are leased at once
-PROMOTED = 1_000_000  # terms that a promotion adds: no leader of before reaches them by being started again
+_LONG_POLL = 0.5  # seconds that the leader holds a request open while it has no new entries
+_RETRY_INTERVAL = 0.2  # seconds between attempts to reach a leader that does not respond
+_UPLOAD_TIMEOUT = 1.0  # seconds that a ranking waits for its round number, and then for its upload
+_LEASE_SIZE = 256  # round numbers per lease
+TERMS_PER_PROMOTION = (
+    1_000_000  # a promotion moves the term to the next multiple; restarts of the old leader add 1 each
+)
 _decode_entry = msgspec.msgpack.Decoder(JournalEntry).decode
 _logger = logging.getLogger("ranktron.service")
 
 
 class Follower:
-    """The rankers of a leader, as far as they are known here."""
+    """Copies of a leader's rankers, kept current by a long poll."""
 
-    def __init__(self, leader: LeaderClient, config: Config, carry_keys: SealingKeys | None = None) -> None:
-        self.leader, self.config = leader, config
-        self.sealed = SealedRounds(self, carry_keys, config)
-        self.rankers: dict[str, FollowedCopy] = {}
-        self._feed, self.cluster, self.term = 0, "", 0
-        self.acknowledged: dict[str, int] = {}  # the last version of each ranker that the leader is known to have had
-        self._current = float("-inf")  # when the leader last said that this is all
-        self.synchronised = asyncio.Event()
+    def __init__(self, leader: LeaderClient, config: Config, sealing_keys: SealingKeys | None = None) -> None:
+        self.leader, self.config = leader, config  # fixed
+        self.sealed = SealedRounds(self, sealing_keys, config)  # seals the rounds whose clients carry them
+        self.rankers: dict[str, RankerReplica] = {}  # by name; only `follow` adds, replaces and removes
+        self._feed = 0  # the leader's feed that the copies come from; set by `follow`
+        self.cluster, self.term = "", 0  # identity and term of the leader; set by `follow`, checked for a step back
+        self.acknowledged: dict[str, int] = {}  # by ranker: highest version seen from the leader; only grows
+        self._synchronised_at = float("-inf")  # monotonic time of the last complete answer to `follow`
+        self.synchronised = asyncio.Event()  # set by the first complete answer, never cleared
 
     @property
     def lag(self) -> float:
-        """Seconds since this server was known to have all that the leader had learnt."""
-        return monotonic() - self._current
+        """Seconds since the last complete answer of the leader."""
+        return monotonic() - self._synchronised_at
 
     async def run(self) -> None:
-        """Follows until it is cancelled; it can be taken up again."""
-        away = False
+        """Follows until it is cancelled; may be called again afterwards."""
+        leader_away = False
         while True:
             try:
                 await self.follow()
-                if away:
+                if leader_away:
                     _logger.warning("the leader at %s answers again", self.leader.url)
-                away = False
+                leader_away = False
             except RequestError as error:
-                if not away:
+                if not leader_away:
                     _logger.error("%s", error)
-                away = True
-                await asyncio.sleep(_PAUSE)
+                leader_away = True
+                await asyncio.sleep(_RETRY_INTERVAL)
 
     async def close(self) -> None:
-        """Shows and hands in nothing more."""
-        for each in self.rankers.values():
-            each.stop()
+        """Stops all uploads and closes the connections to the leader."""
+        for replica in self.rankers.values():
+            replica.stop()
         await self.leader.close()
 
     async def follow(self, seconds: float = 30.0) -> None:
-        """Applies what the leader has learnt since."""
-        have = {name: (each.live.incarnation, each.live.version) for name, each in self.rankers.items()}
-        wait = _WAIT if self.synchronised.is_set() else 0.0
-        data = await self.leader.ask("/v1/follow", encode_message(FollowRequest(self._feed, have, wait)), seconds)
+        """Fetches the entries since the last call, by one long poll, and applies them."""
+        versions = {name: (each.live.incarnation, each.live.version) for name, each in self.rankers.items()}
+        wait = _LONG_POLL if self.synchronised.is_set() else 0.0
+        data = await self.leader.ask("/v1/follow", encode_message(FollowRequest(self._feed, versions, wait)), seconds)
         answer: FollowAnswer = decode_message(data, FollowAnswer)
-        if answer.cluster == self.cluster and answer.term // PROMOTED < self.term // PROMOTED:
-            was = f"{self.leader.url} led before a follower was promoted, and what was learnt since is not there"
-            raise RequestError(409, "superseded", f"{was}: it is not followed; let it follow, or restart this server")
+        if answer.cluster == self.cluster and answer.term // TERMS_PER_PROMOTION < self.term // TERMS_PER_PROMOTION:
+            reason = f"a follower was promoted over {self.leader.url}, which lacks everything learnt since"
+            raise RequestError(409, "superseded", f"{reason}: restart it as a follower, or restart this server")
         self._feed, self.cluster, self.term = answer.feed, answer.cluster, answer.term
         for name in self.rankers.keys() - answer.rankers.keys():
             self.rankers.pop(name).stop()
-        for name, lacking in answer.rankers.items():
-            self._apply(name, lacking)
-            self.note_acknowledged(name, lacking.version)
-        self._current = monotonic()
+        for name, update in answer.rankers.items():
+            self._apply(name, update)
+            self.note_acknowledged(name, update.version)
+        self._synchronised_at = monotonic()
         self.synchronised.set()
 
     def note_acknowledged(self, name: str, version: int) -> None:
-        """Notes that the leader has had a version of a ranker."""
+        """Notes that the leader has reached a version of a ranker."""
         self.acknowledged[name] = max(version, self.acknowledged.get(name, 0))
 
-    def _apply(self, name: str, lacking: FollowedRanker) -> None:
+    def _apply(self, name: str, update: RankerUpdate) -> None:
         try:
-            if lacking.copy is not None:
-                self._take_copy(name, lacking.incarnation, lacking.copy)
-            each = self.rankers[name]
-            each.live.rounds.set_clock(lacking.at)
-            each.reserved = max(each.reserved, lacking.reserved)
-            for version, body, shown in lacking.entries:
-                each.learn(_decode_entry(body), version, shown)
-        except (RanktronError, msgspec.DecodeError) as error:  # a later version of this package may lead
+            if update.copy is not None:
+                self._load_copy(name, update.incarnation, update.copy)
+            replica = self.rankers[name]
+            replica.live.rounds.set_clock(update.at)
+            replica.reserved = max(replica.reserved, update.reserved)
+            for version, body, shown in update.entries:
+                replica.apply(_decode_entry(body), version, shown)
+        except (RanktronError, msgspec.DecodeError) as error:  # the leader may run a newer version of this package
             _logger.error("ranker %s cannot be followed, and its requests are forwarded: %s", name, error)
             if name in self.rankers:
                 self.rankers.pop(name).stop()
 
-    def _take_copy(self, name: str, incarnation: int, copy: RankerCopy) -> None:
+    def _load_copy(self, name: str, incarnation: int, copy: RankerCopy) -> None:
         stored = copy.stored(name, incarnation)
-        kept = serialization.deserialize(copy.content, f"the copy of {name}")
-        live = copied_ranker(stored, kept, Snapshots(Path(), stored.id, 2), self.config)
+        snapshot = serialization.deserialize(copy.content, f"the copy of {name}")
+        live = copied_ranker(stored, snapshot, Snapshots(Path(), stored.id, 2), self.config)
         warm(live.model, live.k)
-        known = self.rankers.get(name)
-        if known is not None and known.live.incarnation == incarnation:
-            known.replace(live)
+        replica = self.rankers.get(name)
+        if replica is not None and replica.live.incarnation == incarnation:
+            replica.replace(live)
         else:
-            if known is not None:
-                known.stop()
-            self.rankers[name] = FollowedCopy(self, live)
+            if replica is not None:
+                replica.stop()
+            self.rankers[name] = RankerReplica(self, live)
 
 
-class FollowedCopy:
-    """A ranker at work on a follower: it has leased numbers, and hands in the rounds that it shows."""
+class RankerReplica:
+    """A follower's copy of one ranker: it ranks with leased round numbers and uploads the rounds."""
 
     def __init__(self, follower: Follower, live: LiveRanker) -> None:
-        self._follower, self.live = follower, live
-        self._kind, self.reserved = fingerprint(live), 0
-        self._leased: deque[range] = deque()
-        self._outdated = False  # the leader has another kind of model by now, and gives no numbers for this one
-        self._shown: dict[int, tuple[tuple[int, bytes], asyncio.Future[bool]]] = {}  # the leader lacks them
-        self._upload_needed, self._lease_arrived = (
-            asyncio.Event(),
-            asyncio.Event(),
-        )  # something is to be sent; numbers have come
-        self._upload_task = asyncio.create_task(self._upload_rounds())
+        self._follower = follower  # fixed
+        self.live = live  # the copy; `replace` swaps it, `apply` advances it, `rank` sets its next number
+        self._model_kind = fingerprint(live)  # of the model in `live`; changes with it
+        self.reserved = 0  # round numbers below may be in use at the leader; only grows, set by `Follower`
+        self._leased: deque[range] = deque()  # free numbers; `_upload_rounds` adds, `rank` takes, a new model clears
+        self._lease_refused = False  # the leader's model is of another kind; `_upload_rounds` sets it, `rank` clears it
+        # By number: rounds not yet at the leader, each with the kind of model that ranked it, and a future that tells
+        # `rank` whether the leader kept it. `rank` adds, and drops the oldest; `_upload_rounds` removes.
+        self._pending: dict[int, tuple[tuple[int, bytes], asyncio.Future[bool]]] = {}
+        self._upload_needed = asyncio.Event()  # rounds or leases are wanted; `rank` sets, `_upload_rounds` clears
+        self._lease_arrived = asyncio.Event()  # the next lease, or its refusal; set once, then replaced by a new event
+        self._upload_task = asyncio.create_task(self._upload_rounds())  # runs until `stop`
 
     def replace(self, live: LiveRanker) -> None:
-        """Goes on with another copy of the same ranker; rounds that the leader does not have yet stay."""
-        self.live, self._kind = live, fingerprint(live)
+        """Continues with a newer copy of the same ranker; pending rounds stay."""
+        self.live, self._model_kind = live, fingerprint(live)
         self._leased.clear()
 
     def stop(self) -> None:
@@ -165,16 +170,16 @@ class FollowedCopy:
 
     @property
     def next_free_round(self) -> int:
-        """A number that neither the leader nor this server is known to have given to a round, nor any after it."""
-        return max(self.reserved, self.live.rounds.next, *(each.stop for each in self._leased))
+        """The lowest number such that neither it nor any above it is known to be in use."""
+        return max(self.reserved, self.live.rounds.next, *(numbers.stop for numbers in self._leased))
 
     @property
-    def waiting(self) -> dict[int, bytes]:
-        """Rounds that were shown here and that the leader does not have, of the present kind of model."""
-        return {number: body for number, ((kind, body), _) in self._shown.items() if kind == self._kind}
+    def pending_rounds(self) -> dict[int, bytes]:
+        """Rounds not yet at the leader that the present kind of model can learn from."""
+        return {number: body for number, ((kind, body), _) in self._pending.items() if kind == self._model_kind}
 
-    def learn(self, entry: JournalEntry, version: int, shown: bytes | None) -> None:
-        """Applies what the leader has learnt."""
+    def apply(self, entry: JournalEntry, version: int, shown: bytes | None) -> None:
+        """Applies an entry of the leader's journal."""
         if version <= self.live.version:
             return
         if version != self.live.version + 1:
@@ -183,48 +188,48 @@ class FollowedCopy:
             self.live.rounds.open[entry.round] = shown
         apply_entry.apply(self.live, entry, version)
         self.live.rounds.forgotten.clear()
-        if entry.kind == "model":  # of another kind of model the leader keeps no round with a number from before
+        if entry.kind == "model":  # the leader refuses rounds whose numbers were leased for another kind of model
             self._leased.clear()
-            self._kind = fingerprint(self.live)
+            self._model_kind = fingerprint(self.live)
 
     async def rank(self, request: RankRequest) -> RankAnswer:
-        """Shows a ranking when the leader keeps its round, or a little later, if the leader is away.
+        """Ranks; answers once the leader keeps the round, or after `_UPLOAD_TIMEOUT` if it does not respond.
 
-        A round that its client carries need not be kept by anyone, and waits for nothing.
+        A sealed round is kept by its client and not uploaded.
         """
         if request.carry:
             self._follower.sealed.check(self.live)
-        self.live.rounds.next = await self._next_number()
-        answer, number, kept = self.live.rank(request)
+        self.live.rounds.next = await self._take_number()
+        answer, number, body = self.live.rank(request)
         if request.carry:
-            answer.carry = self._follower.sealed.seal(self.live, answer.round, kept)
+            answer.carry = self._follower.sealed.seal(self.live, answer.round, body)
             return answer
         self.live.rounds.open.pop(number)  # the leader keeps it
-        arrived: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._shown[number] = (self._kind, kept), arrived
-        while len(self._shown) > self._follower.config.max_open:
-            self._shown.pop(next(iter(self._shown)))
+        uploaded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._pending[number] = (self._model_kind, body), uploaded
+        while len(self._pending) > self._follower.config.max_open:
+            self._pending.pop(next(iter(self._pending)))
         self._upload_needed.set()
-        await asyncio.wait([arrived], timeout=_PATIENCE)
-        if arrived.done() and not arrived.result():
+        await asyncio.wait([uploaded], timeout=_UPLOAD_TIMEOUT)
+        if uploaded.done() and not uploaded.result():
             raise RequestError(503, "busy", "the model is being replaced: try again in a moment")
         return answer
 
-    async def _next_number(self) -> int:
-        deadline = monotonic() + _PATIENCE
-        if self._few_numbers():
-            self._outdated = False
+    async def _take_number(self) -> int:
+        deadline = monotonic() + _UPLOAD_TIMEOUT
+        if self._lease_low():
+            self._lease_refused = False
             self._upload_needed.set()
         while not self._leased:
-            if self._outdated:
+            if self._lease_refused:
                 raise RequestError(503, "busy", "the model is being replaced: try again in a moment")
             self._upload_needed.set()
-            came = self._lease_arrived
+            lease_arrived = self._lease_arrived
             try:
                 async with asyncio.timeout(deadline - monotonic()):
-                    await came.wait()
+                    await lease_arrived.wait()
             except TimeoutError:
-                raise RequestError(503, "leader_away", "the leader gives no numbers for rounds: try again") from None
+                raise RequestError(503, "leader_away", "the leader has leased no round numbers: try again") from None
         numbers = self._leased[0]
         if len(numbers) == 1:
             self._leased.popleft()
@@ -232,35 +237,35 @@ class FollowedCopy:
             self._leased[0] = numbers[1:]
         return numbers[0]
 
-    def _few_numbers(self) -> bool:
-        return sum(map(len, self._leased)) < _LEASE // 2
+    def _lease_low(self) -> bool:
+        return sum(map(len, self._leased)) < _LEASE_SIZE // 2
 
     async def _upload_rounds(self) -> None:
-        """Hands in rounds without end, all that wait together, and leases numbers before they run out."""
+        """Uploads pending rounds in batches, and leases numbers before they run out; never returns."""
         while True:
             await self._upload_needed.wait()
             self._upload_needed.clear()
-            rounds = dict(self._shown)
-            lease = _LEASE if self._few_numbers() else 0
-            bodies = {number: kept for number, (kept, _) in rounds.items()}
-            request = RoundsRequest(self.live.name, self.live.incarnation, bodies, lease, self._kind)
+            rounds = dict(self._pending)
+            lease = _LEASE_SIZE if self._lease_low() else 0
+            bodies = {number: body for number, (body, _) in rounds.items()}
+            request = RoundsRequest(self.live.name, self.live.incarnation, bodies, lease, self._model_kind)
             live = self.live
             try:
                 data = await self._follower.leader.ask("/v1/follow/rounds", encode_message(request))
                 answer: RoundsAnswer = decode_message(data, RoundsAnswer)
             except RequestError:
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_RETRY_INTERVAL)
                 self._upload_needed.set()
                 continue
-            for number, (_, arrived) in rounds.items():
-                self._shown.pop(number, None)
-                if not arrived.done():
-                    arrived.set_result(number not in answer.refused)
-            if answer.refused:  # other numbers of before would be, too
+            for number, (_, uploaded) in rounds.items():
+                self._pending.pop(number, None)
+                if not uploaded.done():
+                    uploaded.set_result(number not in answer.refused)
+            if answer.refused:  # the remaining leased numbers would be refused as well
                 self._leased.clear()
-            self._outdated = bool(lease) and answer.end == answer.first
-            if self.live is live and (answer.end > answer.first or self._outdated):
-                if not self._outdated:
+            self._lease_refused = bool(lease) and answer.end == answer.first
+            if self.live is live and (answer.end > answer.first or self._lease_refused):
+                if not self._lease_refused:
                     self._leased.append(range(answer.first, answer.end))
-                came, self._lease_arrived = self._lease_arrived, asyncio.Event()
-                came.set()
+                lease_arrived, self._lease_arrived = self._lease_arrived, asyncio.Event()
+                lease_arrived.set()

@@ -1,4 +1,4 @@
-"""Running a server that follows: its own address, its own tokens, and the leader's weights."""
+"""Runs a follower: `ranktron serve --follow URL`."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def follow(
     folder: str = "state",
     shared: bool = False,
 ) -> None:
-    """Ranks with the weights of the leader at a URL, and hands everything else on to it, until it is told to stop.
+    """Serves as a follower of the leader at a URL until it is stopped.
 
-    `folder` is where its state is if it is promoted, and leads. `shared` means that this is a process of the leader, at
-    the same address: it ends when the leader does.
+    A promotion writes the state to `folder`. `shared` means that this process is a worker of the leader, at the same
+    address: it ends when the leader does.
     """
     settings = within_open_files(read_settings(config))
     write_logs(settings.log_format, settings.log_requests)
     tokens = read_tokens(Path(settings.tokens) if settings.tokens else None)
     check_guarded(tokens, host)
     keys, tracing = read_sealing_keys(settings), read_tracing(settings)
-    listening = open_socket(host, port, shared)
+    listener = open_socket(host, port, shared)
     os.umask(0o077)
     signal.signal(signal.SIGHUP, lambda _number, _frame: reload_secrets(tokens, keys))
-    where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+    address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
     async def serve() -> None:
         telemetry, follower = Telemetry(), Follower(LeaderClient(url, token), settings, keys)
@@ -65,29 +65,29 @@ def follow(
             tokens,
             telemetry,
             Path(folder),
-            lambda place: RankingService(place, settings, carry_keys=keys, tracing=tracing),
+            lambda folder: RankingService(folder, settings, carry_keys=keys, tracing=tracing),
         )
         server = AnnouncingServer(
             uvicorn_config(app, settings, telemetry),
-            lambda: f"Following {url} at {where} ({authentication(tokens)}). Press Ctrl-C to stop.",
+            lambda: f"Following {url} at {address} ({authentication(tokens)}). Press Ctrl-C to stop.",
         )
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, lambda _number, _frame: setattr(server, "should_exit", True))
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signum, lambda _number, _frame: setattr(server, "should_exit", True))
         if shared:
-            Thread(target=_end_with, args=(server, sys.stdin.fileno()), daemon=True).start()
+            Thread(target=_stop_at_eof, args=(server, sys.stdin.fileno()), daemon=True).start()
         app.start()
         try:
-            await server.serve([listening])
+            await server.serve([listener])
         finally:
             await app.stop()
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, listening:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, listener:
         compile_kernels()
         runner.run(serve())
 
 
-def _end_with(server: uvicorn.Server, pipe: int) -> None:
-    """Ends a server when the other end of a pipe does."""
-    while os.read(pipe, 1024):  # not by a file of Python's, which is locked when the process ends
+def _stop_at_eof(server: uvicorn.Server, pipe: int) -> None:
+    """Stops the server when the leader's end of the pipe is closed."""
+    while os.read(pipe, 1024):  # os.read, since a blocked read of sys.stdin would hold its lock at exit
         pass
     server.should_exit = True

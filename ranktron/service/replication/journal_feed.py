@@ -1,8 +1,8 @@
-"""What a leader gives to servers that follow it: what was learnt since, and numbers for the rounds that they show.
+"""The leader's side of replication: new journal entries for followers, leases of round numbers, uploads of rounds.
 
-A follower has a copy of each ranker, to which it applies the same entries in the same order: it has the same weights,
-to the bit, some milliseconds later. The rounds that it shows are kept by the leader, who alone learns from them: a
-follower leases numbers, and hands in each round before it answers.
+A follower applies the leader's entries in the leader's order to a copy of each ranker, so its weights are the leader's,
+bit for bit, some milliseconds later. The leader keeps all rounds, since it alone learns from them: followers lease
+round numbers and upload each round before they answer.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from ranktron.service.awaiting import AwaitedWriter
     from ranktron.service.service import RankingService
 
-_MOST = 16_000_000  # bytes of a ranker's last entries that are kept for followers; one that lacks more gets a copy
-_WATCHED = 30.0  # seconds after which a follower that has not asked again is forgotten
-LONGEST_LEASE = 1_000
+_BUFFER_BYTES = 16_000_000  # of a ranker's recent entries; a follower further behind gets a copy
+_FOLLOWER_TIMEOUT = 30.0  # seconds without a request from any follower after which no entries are buffered
+MAX_LEASE = 1_000  # round numbers
 
 
 class FollowRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a follower has, by name: incarnation and version of each ranker; and how long it waits for something new.
+    """Incarnation and version of each ranker that a follower has, by name, and the seconds of its long poll.
 
-    `feed` is the number of the feed that it has it from: another one may have another past.
+    `feed` identifies the feed that these come from: another one may have another history.
     """
 
     feed: int
@@ -48,7 +48,7 @@ class FollowRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RankerCopy(Struct, frozen=True):
-    """A ranker as a follower needs it: what the journal knows of it, and a snapshot."""
+    """A complete ranker: its row in the journal, and a snapshot."""
 
     id: int
     definition: bytes
@@ -59,43 +59,43 @@ class RankerCopy(Struct, frozen=True):
         return StoredRanker(self.id, name, self.definition, 0, incarnation, self.epochs)
 
 
-class FollowedRanker(Struct, frozen=True):
-    """What a follower lacks of a ranker: a copy, if what it has cannot be continued, or entries."""
+class RankerUpdate(Struct, frozen=True):
+    """The entries of a ranker that a follower has not seen, or a copy where these are no longer buffered."""
 
     incarnation: int
     version: int
     at: float
     copy: RankerCopy | None
     entries: list[FeedEntry]
-    reserved: int = 0  # numbers of rounds below this one may have been given out
+    reserved: int = 0  # round numbers below this one may be in use
 
 
 class FollowAnswer(Struct, frozen=True):
-    """The number of the feed, and all rankers of the leader, by name; which state it is, and the leader's term."""
+    """The feed, an update for every ranker of the leader, by name, and the leader's cluster and term."""
 
     feed: int
-    rankers: dict[str, FollowedRanker]
+    rankers: dict[str, RankerUpdate]
     cluster: str = ""
     term: int = 0
 
 
 class RoundsRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Rounds that a follower has shown, by number, and how many numbers it wants for further ones.
+    """An upload of rounds, by number, and the size of the lease that a follower wants.
 
-    With each round comes the fingerprint of the kind of model that has shown it. `kind` is that of the model that
-    further ones will be shown by: only the present kind gets numbers, so that a round that is carried, and so never
-    handed in, was shown by the kind of model that there was when its number was leased.
+    Each round comes with the fingerprint of the kind of model that ranked it. `kind` is the fingerprint of the
+    follower's current model: the leader leases numbers only if its own is the same. Sealed rounds are not uploaded, and
+    so a leased number tells which kind of model ranked them.
     """
 
     name: str
     incarnation: int
     rounds: dict[int, tuple[int, bytes]]
-    lease: Annotated[int, Meta(ge=0, le=LONGEST_LEASE)] = 0
+    lease: Annotated[int, Meta(ge=0, le=MAX_LEASE)] = 0
     kind: int = 0
 
 
 class RoundsAnswer(Struct, frozen=True):
-    """The numbers that were leased, and the rounds that cannot be kept."""
+    """The leased numbers, from `first` to before `end`, and the uploaded rounds that were refused."""
 
     first: int
     end: int
@@ -103,19 +103,19 @@ class RoundsAnswer(Struct, frozen=True):
 
 
 class JournalFeed:
-    """The last entries of each ranker, from when the first follower asked, and what followers ask for."""
+    """Recent entries of each ranker while there are followers; answers the followers' requests."""
 
     def __init__(self, service: RankingService, writer: AwaitedWriter) -> None:
-        self._service, self._writer = service, writer
-        self._recent: dict[int, deque[FeedEntry]] = {}  # by incarnation
-        self._bytes: dict[int, int] = {}
-        self._number = SystemRandom().getrandbits(48)  # a leader that was set back does not pass for the one of before
-        self._watched = float("-inf")
-        self._news = asyncio.Event()
+        self._service, self._writer = service, writer  # fixed
+        self._recent: dict[int, deque[FeedEntry]] = {}  # by incarnation; `add` appends, drops the oldest, and clears
+        self._bytes: dict[int, int] = {}  # sizes of the same, by incarnation
+        self._id = SystemRandom().getrandbits(48)  # random: a leader restored from a backup has another history
+        self._last_request = float("-inf")  # monotonic time of the last request of any follower; set by `follow`
+        self._entry_added = asyncio.Event()  # wakes long polls; `add` sets it once and replaces it by a new one
 
     def add(self, live: LiveRanker, entry: FeedEntry) -> None:
-        """Takes an entry that is on disk, just before it is applied."""
-        if monotonic() - self._watched > _WATCHED:
+        """Buffers an entry that is on disk, just before it is applied."""
+        if monotonic() - self._last_request > _FOLLOWER_TIMEOUT:
             self._recent.clear()
             self._bytes.clear()
             self._writer.followed = None
@@ -123,55 +123,55 @@ class JournalFeed:
         recent = self._recent.setdefault(live.incarnation, deque())
         recent.append(entry)
         size = self._bytes.get(live.incarnation, 0) + _size(entry)
-        while size > _MOST:
+        while size > _BUFFER_BYTES:
             size -= _size(recent.popleft())
         self._bytes[live.incarnation] = size
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        entry_added, self._entry_added = self._entry_added, asyncio.Event()
+        entry_added.set()
 
     async def follow(self, request: FollowRequest) -> FollowAnswer:
-        """What a follower lacks; if that is nothing, it waits."""
-        self._watched = monotonic()
+        """Entries the follower has not seen; long-polls when there are none."""
+        self._last_request = monotonic()
         self._writer.followed = self.add
-        if request.wait and self._has_everything(request):
+        if request.wait and self._up_to_date(request):
             with suppress(TimeoutError):
                 async with asyncio.timeout(request.wait):
-                    await self._news.wait()
+                    await self._entry_added.wait()
         self._service.check_leading()
-        have = request.have if request.feed == self._number else {}
+        have = request.have if request.feed == self._id else {}
         rankers = self._service.live_rankers.items()
-        lacking = {name: self._lacking(live, have.get(name)) for name, live in rankers}
+        updates = {name: self._update_since(live, have.get(name)) for name, live in rankers}
         journal = self._service.journal
-        return FollowAnswer(self._number, lacking, journal.cluster, journal.term)
+        return FollowAnswer(self._id, updates, journal.cluster, journal.term)
 
-    def _has_everything(self, request: FollowRequest) -> bool:
+    def _up_to_date(self, request: FollowRequest) -> bool:
         rankers = self._service.live_rankers.items()
-        return request.feed == self._number and request.have == {
+        return request.feed == self._id and request.have == {
             name: (live.incarnation, live.version) for name, live in rankers
         }
 
-    def _lacking(self, live: LiveRanker, have: tuple[int, int] | None) -> FollowedRanker:
+    def _update_since(self, live: LiveRanker, have: tuple[int, int] | None) -> RankerUpdate:
         incarnation, version = have or (-1, -1)
         if incarnation == live.incarnation and version <= live.version:
             recent = self._recent.get(incarnation, ())
             entries = [entry for entry in recent if version < entry.version <= live.version]
             if len(entries) == live.version - version:
-                return FollowedRanker(incarnation, live.version, live.rounds.now(), None, entries, live.rounds.reserved)
+                return RankerUpdate(incarnation, live.version, live.rounds.now(), None, entries, live.rounds.reserved)
         content = serialization.serialize(take_snapshot(live))
         starts, definition = live.rounds.ids.starts, encode_definition(live.definition)
         copy = RankerCopy(live.id, definition, starts, content)
-        return FollowedRanker(live.incarnation, live.version, live.rounds.now(), copy, [], live.rounds.reserved)
+        return RankerUpdate(live.incarnation, live.version, live.rounds.now(), copy, [], live.rounds.reserved)
 
-    def keep(self, request: RoundsRequest) -> RoundsAnswer:
-        """Keeps rounds that a follower has shown, and leases numbers for further ones."""
+    def accept_rounds(self, request: RoundsRequest) -> RoundsAnswer:
+        """Stores uploaded rounds, and leases round numbers."""
         live = self._service.live(request.name)
         if live.incarnation != request.incarnation:
-            raise RequestError(409, "replaced", f"ranker {request.name!r} was deleted and made again meanwhile")
+            raise RequestError(409, "replaced", f"ranker {request.name!r} was deleted and created again meanwhile")
         kind = fingerprint(live)
         refused = [
             number
             for number, (shown_by, body) in request.rounds.items()
-            if shown_by != kind or not self._keep(live, number, body)
+            if shown_by != kind or not self._store_round(live, number, body)
         ]
         self._service.drop_rounds(live)
         first = live.rounds.next
@@ -180,15 +180,11 @@ class JournalFeed:
             live.rounds.next = min(first + request.lease, live.rounds.reserved)
         return RoundsAnswer(first, live.rounds.next, refused)
 
-    def _keep(self, live: LiveRanker, number: int, body: bytes) -> bool:
+    def _store_round(self, live: LiveRanker, number: int, body: bytes) -> bool:
         rounds = live.rounds
-        if rounds.open.get(number) == body:  # it was sent twice
+        if rounds.open.get(number) == body:  # a repeated upload
             return True
-        if (
-            not live.rounds.barrier <= number < live.rounds.next
-            or number in live.rounds.answered_ever
-            or number in live.rounds.open
-        ):
+        if not rounds.barrier <= number < rounds.next or number in rounds.answered_ever or number in rounds.open:
             return False
         try:
             shown = open_rounds.unpack(body)
@@ -198,15 +194,15 @@ class JournalFeed:
         except (msgspec.DecodeError, ValueError, TypeError):
             return False
         rounds.open[number] = body
-        live.rounds.recent.append(number)
+        rounds.recent.append(number)
         live.stats.showed(shown.explored)
         self._service.journal.put_later(StoreRound(live.id, number, body))
         return True
 
 
 def fingerprint(live: LiveRanker) -> int:
-    """A number for the kind of a ranker's model: what another kind has shown, it cannot learn from."""
-    # Not a CRC: that of bytes that end in their own CRC is a constant.
+    """Identifies the kind of a ranker's model: a model cannot learn from rounds of another kind."""
+    # Not a CRC: the template ends in its own CRC, so that its CRC would be a constant.
     digest = blake2b(live.template.to_bytes(), digest_size=6).digest()
     return int.from_bytes(digest, "little")
 
@@ -219,13 +215,13 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def encode_message(message: Struct) -> bytes:
-    """A message as it is sent."""
+    """The bytes of a message."""
     return _encode(message)
 
 
 def decode_message(data: bytes, kind: Any) -> Any:
-    """A message that was sent; a RequestError if it is none."""
+    """The message in the bytes; a RequestError if they are not valid."""
     try:
         return msgspec.msgpack.decode(data, type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise RequestError(422, "invalid", f"this is no message of a follower: {error}") from None
+        raise RequestError(422, "invalid", f"not a valid replication message: {error}") from None

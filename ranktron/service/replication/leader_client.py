@@ -1,4 +1,4 @@
-"""Requests to the leader, on the event loop: a few connections that stay open, and no dependency."""
+"""A client for requests to the leader, with a pool of connections: asyncio and no other dependency."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 from ranktron.errors import DataError
 from ranktron.store.errors import RequestError
 
-_CONNECTIONS = 64  # at one time
-_FRESH = 20.0  # seconds after which an idle connection is not used again: the leader might be closing it
-_LARGEST = 1 << 31  # bytes of an answer
+_MAX_CONNECTIONS = 64
+_MAX_IDLE = 20.0  # seconds after which an idle connection is not reused: the leader may be closing it
+_MAX_ANSWER = 1 << 31  # bytes
 Headers = Sequence[tuple[bytes, bytes]]
 
 
 class LeaderAnswer(NamedTuple):
-    """What the leader answered."""
+    """An HTTP response of the leader."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -28,14 +28,14 @@ class LeaderAnswer(NamedTuple):
 
 
 class LeaderClient:
-    """Sends requests to one server.
+    """Sends requests to the leader.
 
     Parameters
     ----------
     url : str
         Address of the leader, as `http://10.0.0.5:8080`.
     token : str, optional
-        A token with the scope `admin`, for what a follower asks for itself.
+        A token with the scope `admin`, for the follower's own requests.
     """
 
     def __init__(self, url: str, token: str | None = None) -> None:
@@ -45,26 +45,26 @@ class LeaderClient:
         self.url, self._host = url.rstrip("/"), parts.hostname
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._ssl = ssl.create_default_context() if parts.scheme == "https" else None
-        self._name = parts.netloc.encode()
-        self._own = [(b"authorization", b"Bearer " + token.encode())] if token else []
+        self._netloc = parts.netloc.encode()
+        self._authorization = [(b"authorization", b"Bearer " + token.encode())] if token else []
         self._idle: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []
-        self._places = asyncio.Semaphore(_CONNECTIONS)
+        self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
 
     async def ask(self, path: str, body: bytes, seconds: float = 10.0) -> bytes:
-        """What the leader answers to the follower itself; a RequestError if it refuses, or is away."""
-        headers = [(b"content-type", b"application/octet-stream"), *self._own]
+        """The body of the answer to a request of the follower's own; a RequestError unless its status is 200."""
+        headers = [(b"content-type", b"application/octet-stream"), *self._authorization]
         answer = await self.send("POST", path.encode(), headers, body, seconds)
         if answer.status != 200:
             raise RequestError(answer.status, "leader_refused", f"the leader refuses: {answer.body.decode()[:500]}")
         return answer.body
 
     async def send(self, method: str, path: bytes, headers: Headers, body: bytes, seconds: float) -> LeaderAnswer:
-        """The answer to a request, which is sent once: whether it arrived is not known if the connection breaks."""
+        """The answer to a request. Never retries: if the connection breaks, the request may have arrived."""
         try:
-            async with asyncio.timeout(seconds), self._places:
+            async with asyncio.timeout(seconds), self._slots:
                 reader, writer = await self._connection()
                 try:
-                    lines = [method.encode() + b" " + path + b" HTTP/1.1", b"host: " + self._name]
+                    lines = [method.encode() + b" " + path + b" HTTP/1.1", b"host: " + self._netloc]
                     lines += [name + b": " + value for name, value in headers]
                     lines.append(b"content-length: " + str(len(body)).encode())
                     writer.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
@@ -85,7 +85,7 @@ class LeaderClient:
     async def _connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         while self._idle:
             since, reader, writer = self._idle.pop()
-            if monotonic() - since < _FRESH and not reader.at_eof() and not writer.is_closing():
+            if monotonic() - since < _MAX_IDLE and not reader.at_eof() and not writer.is_closing():
                 return reader, writer
             writer.close()
         return await asyncio.open_connection(self._host, self._port, ssl=self._ssl, limit=1 << 20)
@@ -103,6 +103,6 @@ async def _read_answer(reader: asyncio.StreamReader) -> LeaderAnswer:
     pairs = [line.partition(b":") for line in head[1:-2]]
     headers = [(name.strip().lower(), value.strip()) for name, _, value in pairs]
     length = int(dict(headers)[b"content-length"]) if b"content-length" in dict(headers) else 0
-    if length > _LARGEST:
-        raise ValueError("too large an answer")
+    if length > _MAX_ANSWER:
+        raise ValueError("the answer is too large")
     return LeaderAnswer(int(head[0].split()[1]), headers, await reader.readexactly(length))

@@ -1,4 +1,4 @@
-"""A follower that becomes the leader: an operator's decision, since nobody else knows that the leader is gone."""
+"""Promotes a follower to leader. An operator decides: a follower cannot tell a failed leader from a broken network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ranktron.errors import DataError
 from ranktron.service.auth import Authenticator, Tokens
 from ranktron.service.http.app import application
 from ranktron.service.http.endpoint import Action, Endpoint, Receive, Scope, Send, send_refusal
-from ranktron.service.replication.follower import PROMOTED, FollowedCopy, Follower
+from ranktron.service.replication.follower import TERMS_PER_PROMOTION, Follower, RankerReplica
 from ranktron.service.replication.follower_app import FollowerApplication
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
@@ -35,18 +35,17 @@ from ranktron.store.types import RequestBody, ResponseBody
 
 _logger = logging.getLogger("ranktron.service")
 
-
-_PATIENCE = 2.0  # seconds in which a leader that is there answers
+_LEADER_TIMEOUT = 2.0  # seconds; a leader that has not answered by then counts as gone
 
 
 class PromoteRequest(RequestBody):
-    """Whether to lead even if the leader still answers."""
+    """`force` promotes even if the leader still answers."""
 
     force: bool = False
 
 
 class PromotedRanker(ResponseBody):
-    """A ranker: the version it goes on from, and the last one that the leader of before is known to have had."""
+    """A ranker, the version it continues from, and the highest version known from the old leader."""
 
     name: str
     version: int
@@ -54,9 +53,9 @@ class PromotedRanker(ResponseBody):
 
 
 class PromoteAnswer(ResponseBody):
-    """Where the state is, the new term, what the rankers have, and the seconds since the leader was heard of.
+    """The state folder, the new term, the rankers' versions, and the seconds since the leader last answered.
 
-    `reached` says whether the leader answered just now: then `acknowledged` is all that it had.
+    `reached` says whether the leader answered during the promotion: `acknowledged` is complete then.
     """
 
     folder: str
@@ -67,18 +66,18 @@ class PromoteAnswer(ResponseBody):
 
 
 class PromotableApplication:
-    """An ASGI application: that of a follower, and that of a leader once it is promoted.
+    """An ASGI application: a follower's, and after its promotion a leader's.
 
     Parameters
     ----------
     follower : Follower
-        What ranks, until then.
+        Ranks until the promotion.
     tokens : Tokens
-        Who may do what.
+        Tokens of clients, with their scopes.
     telemetry : Telemetry
-        Where requests are counted.
+        Counts requests.
     folder : Path
-        Where the state is written when it is promoted; it must be new then, or empty.
+        The promotion writes the state here; must not exist then, or be empty.
     open_service : function (Path) -> RankingService
         Opens the service of a folder.
     """
@@ -91,16 +90,17 @@ class PromotableApplication:
         folder: Path,
         open_service: Callable[[Path], RankingService],
     ) -> None:
-        self._follower, self._folder, self._open = follower, folder, open_service
-        self._tokens, self._telemetry = tokens, telemetry
-        self._application: Callable[[Scope, Receive, Send], Awaitable[None]]
-        self._application = self._followed = FollowerApplication(follower, tokens, telemetry)
-        what, path = "Lead, since the leader is gone", "/v1/promote"
-        action = Action("POST", path, what, "admin", PromoteRequest, PromoteAnswer, self._promote_whole)
-        self._endpoint = Endpoint([action], Authenticator(follower.config, tokens), telemetry)
-        self._changing = asyncio.Lock()
-        self._following: asyncio.Task[None] | None = None
-        self.service: RankingService | None = None
+        self._follower, self._folder, self._open_service = follower, folder, open_service  # fixed
+        self._tokens, self._telemetry = tokens, telemetry  # fixed
+        self._follower_application = FollowerApplication(follower, tokens, telemetry)  # fixed
+        # Answers every other request: the follower's until `_promote`, a refusal during it, the leader's afterwards.
+        self._application: Callable[[Scope, Receive, Send], Awaitable[None]] = self._follower_application
+        title, path = "Promote this follower to leader", "/v1/promote"
+        action = Action("POST", path, title, "admin", PromoteRequest, PromoteAnswer, self._promote_shielded)
+        self._endpoint = Endpoint([action], Authenticator(follower.config, tokens), telemetry)  # answers /v1/promote
+        self._promoting = asyncio.Lock()  # held during a promotion: one at a time
+        self._follow_task: asyncio.Task[None] | None = None  # runs from `start` to a promotion or `stop`
+        self.service: RankingService | None = None  # None until the promotion has succeeded; never cleared
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "/v1/promote":
@@ -109,66 +109,72 @@ class PromotableApplication:
             await self._application(scope, receive, send)
 
     def start(self) -> None:
-        """Begins to follow, from within the event loop."""
-        self._following = asyncio.create_task(self._follower.run())
+        """Starts following; needs a running event loop."""
+        self._follow_task = asyncio.create_task(self._follower.run())
 
     async def stop(self) -> None:
-        """Follows no more; if it leads, waits for what is under way, and takes snapshots."""
+        """Stops following; a leader finishes its writes and takes snapshots."""
         await self._stop_following()
         await self._follower.close()
         if self.service is not None:
             await self.service.stop()
 
     async def _stop_following(self) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.wait([self._following])
+        if self._follow_task is not None:
+            self._follow_task.cancel()
+            await asyncio.wait([self._follow_task])
 
-    def _promote_whole(self, request: PromoteRequest) -> Awaitable[PromoteAnswer]:
-        return asyncio.shield(asyncio.ensure_future(self._promote(request)))  # though the operator may be gone
+    def _promote_shielded(self, request: PromoteRequest) -> Awaitable[PromoteAnswer]:
+        return asyncio.shield(asyncio.ensure_future(self._promote(request)))  # completes if the client disconnects
 
     async def _promote(self, request: PromoteRequest) -> PromoteAnswer:
-        async with self._changing:
+        async with self._promoting:
             if self.service is not None:
                 raise RequestError(409, "leads_already", f"this server leads already, from {self._folder}")
             follower = self._follower
             if not follower.synchronised.is_set():
-                raise RequestError(409, "knows_nothing", "this server has never heard of the leader: it has no rankers")
-            _check_free(self._folder)
+                message = "this server has not synchronised with a leader since it started: it has no rankers"
+                raise RequestError(409, "knows_nothing", message)
+            try:
+                check_free(self._folder)
+            except DataError as error:
+                raise RequestError(409, "folder_exists", str(error)) from None
             await self._stop_following()
             try:
-                unheard = follower.lag
-                reached = await self._reaches_leader()
+                lag = follower.lag
+                reached = await self._catch_up()
                 if reached and not request.force:
-                    still = f"the leader at {follower.leader.url} still answers: stop it first"
-                    raise RequestError(409, "leader_alive", f"{still}, or what it goes on to learn is lost")
+                    message = f"the leader at {follower.leader.url} still answers: stop it first"
+                    raise RequestError(409, "leader_alive", f"{message}, or what it learns from now on is lost")
                 self._application = _refuse
-                service = await self._lead()
+                service = await self._open_as_leader()
             except BaseException:
-                self._application = self._followed
+                self._application = self._follower_application
                 self.start()
                 raise
             self.service, self._application = service, application(service, self._tokens, (), self._telemetry)
             await follower.close()
-        told = follower.acknowledged
-        rankers = [PromotedRanker(name, each.live.version, told[name]) for name, each in follower.rankers.items()]
+        acknowledged = follower.acknowledged
+        rankers = [
+            PromotedRanker(name, replica.live.version, acknowledged[name]) for name, replica in follower.rankers.items()
+        ]
         _logger.warning("this server leads from now on, from %s, in term %d", self._folder, service.journal.term)
-        return PromoteAnswer(str(self._folder), service.journal.term, rankers, 0.0 if reached else unheard, reached)
+        return PromoteAnswer(str(self._folder), service.journal.term, rankers, 0.0 if reached else lag, reached)
 
-    async def _reaches_leader(self) -> bool:
-        """Whether the leader still answers; then this server has all that it has."""
+    async def _catch_up(self) -> bool:
+        """Fetches the last entries from the leader; whether it answered."""
         try:
-            await self._follower.follow(_PATIENCE)
+            await self._follower.follow(_LEADER_TIMEOUT)
         except RequestError:
             return False
         return True
 
-    async def _lead(self) -> RankingService:
+    async def _open_as_leader(self) -> RankingService:
         follower, began = self._follower, monotonic()
-        rankers = list(follower.rankers.values())
+        replicas = list(follower.rankers.values())
         try:
-            await asyncio.to_thread(write_state, self._folder, follower.cluster, follower.term, rankers)
-            service = await asyncio.to_thread(self._open, self._folder)
+            await asyncio.to_thread(write_state, self._folder, follower.cluster, follower.term, replicas)
+            service = await asyncio.to_thread(self._open_service, self._folder)
         except DataError as error:
             raise not_written(str(error)) from None
         try:
@@ -181,22 +187,15 @@ class PromotableApplication:
         return service
 
 
-def _check_free(folder: Path) -> None:
-    try:
-        check_free(folder)
-    except DataError as error:
-        raise RequestError(409, "folder_exists", str(error)) from None
-
-
 async def _refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
-    await send_refusal(send, RequestError(503, "busy", "this server is about to lead: try again in a moment"), [])
+    await send_refusal(send, RequestError(503, "busy", "this server is being promoted: try again in a moment"), [])
 
 
-_OWNER = "INSERT INTO owner (id, term, commits, facts, epoch) VALUES (1, ?, 0, 'promoted', 0)"
+_INSERT_OWNER = "INSERT INTO owner (id, term, commits, facts, epoch) VALUES (1, ?, 0, 'promoted', 0)"
 
 
-def write_state(folder: Path, cluster: str, term: int, rankers: Collection[FollowedCopy]) -> None:
-    """Writes a new state folder, which is there complete or not at all; `cluster` and `term` are the leader's."""
+def write_state(folder: Path, cluster: str, term: int, replicas: Collection[RankerReplica]) -> None:
+    """Writes a new state folder, atomically; `cluster` and `term` are the old leader's."""
     check_free(folder)
     draft = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(draft, ignore_errors=True)
@@ -205,9 +204,9 @@ def write_state(folder: Path, cluster: str, term: int, rankers: Collection[Follo
         with closing(FolderLock(draft)) as lock, closing(SQLiteDatabase(draft, lock)) as database:
             database.begin()
             database.execute("UPDATE identity SET cluster = ?", (cluster,))
-            database.execute(_OWNER, ((term // PROMOTED + 1) * PROMOTED,))
-            for each in rankers:
-                _write_ranker(database, draft, each)
+            database.execute(_INSERT_OWNER, ((term // TERMS_PER_PROMOTION + 1) * TERMS_PER_PROMOTION,))
+            for replica in replicas:
+                _write_ranker(database, draft, replica)
             database.commit()
         draft.rename(folder)
     except (OSError, sqlite3.Error) as error:
@@ -216,18 +215,16 @@ def write_state(folder: Path, cluster: str, term: int, rankers: Collection[Follo
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _write_ranker(database: SQLiteDatabase, draft: Path, copy: FollowedCopy) -> None:
-    live, base = copy.live, copy.live.id * CAPACITY
-    following = (
-        copy.next_free_round + RESERVE
-    )  # the leader may have shown more rounds than is known here; clients carry some
+def _write_ranker(database: SQLiteDatabase, draft: Path, replica: RankerReplica) -> None:
+    live, base = replica.live, replica.live.id * CAPACITY
+    next_round = replica.next_free_round + RESERVE  # the old leader may have used, or sealed, numbers unknown here
     definition = encode_definition(live.definition)
-    row = RankerRow(live.id, live.name, definition, following, 0, live.incarnation, live.rounds.ids.starts)
+    row = RankerRow(live.id, live.name, definition, next_round, 0, live.incarnation, live.rounds.ids.starts)
     row.write(database)
     if live.version:
         Snapshots(draft, live.id, 2).write(live.version, serialization.serialize(take_snapshot(live)))
     key, body = base + live.version + 1, encode(JournalEntry("nothing", 0, live.rounds.now(), b""))
     checksum = chain_checksum(key, body, None, live.incarnation)
     insert(database, "entries", [(key, body, checksum, None)])
-    rounds = [(base + number, body) for number, body in copy.waiting.items()]
+    rounds = [(base + number, body) for number, body in replica.pending_rounds.items()]
     insert(database, "rounds", [(key, body, round_checksum(key, body)) for key, body in rounds])

@@ -1,4 +1,4 @@
-"""Many processes at one address: this one leads, the others follow it, and the system deals out connections to all."""
+"""Worker processes at one address: this process leads, workers follow, the kernel balances connections over all."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from contextlib import suppress
 
 from ranktron.service.auth import Holder, Tokens
 
-_PAUSE = 1.0  # seconds until a process that has ended is started again
+_RESTART_DELAY = 1.0  # seconds
 _logger = logging.getLogger("ranktron.service")
 
 
 class WorkerTokens(Tokens):
-    """Tokens of others, and one that the processes of this server have."""
+    """The clients' tokens, and one more for this server's workers."""
 
-    def __init__(self, others: Tokens) -> None:
+    def __init__(self, client_tokens: Tokens) -> None:
         super().__init__([])
-        self._others, self.secret = others, secrets.token_urlsafe(32)
+        self._client_tokens, self.secret = client_tokens, secrets.token_urlsafe(32)
 
     def __len__(self) -> int:
-        return len(self._others)
+        return len(self._client_tokens)
 
     @property
     def required(self) -> bool:
-        return self._others.required
+        return self._client_tokens.required
 
     def reload(self) -> None:
-        self._others.reload()
+        self._client_tokens.reload()
 
     def holder(self, token: str) -> Holder | None:
         if hmac.compare_digest(token.encode("latin-1", "replace"), self.secret.encode()):
             return Holder("workers", frozenset({"admin"}))
-        return self._others.holder(token)
+        return self._client_tokens.holder(token)
 
 
 class WorkerProcesses:
-    """Processes that follow this one.
+    """Starts and restarts worker processes, each a follower of this process.
 
     Parameters
     ----------
     count : int
-        How many, beside this one.
+        Number of workers.
     inner : socket
-        Where this process listens to them alone.
+        Listening socket of this process for its workers.
     address : (str, int)
-        The address and port at which all of them serve.
+        Host and port that all processes serve.
     config : str, optional
-        The file of settings, which is theirs, too.
+        The settings file.
     secret : str
-        The token by which this process knows them.
+        The workers' token.
     """
 
     def __init__(
@@ -70,23 +70,23 @@ class WorkerProcesses:
         self._environment.pop("RANKTRON_JOURNAL", None)
 
     def reload(self) -> None:
-        """Lets them read tokens and keys again."""
+        """Makes the workers reload tokens and keys."""
         for process in self._running:
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGHUP)
 
     async def run(self) -> None:
-        """Keeps them running until it is cancelled."""
+        """Keeps the workers running until it is cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self._count):
-                group.create_task(self._keep_one())
+                group.create_task(self._supervise())
 
-    async def _keep_one(self) -> None:
+    async def _supervise(self) -> None:
         while True:
             process = await asyncio.create_subprocess_exec(
                 *self._command,
                 env=self._environment,
-                stdin=asyncio.subprocess.PIPE,  # which ends with this process, whatever ends it
+                stdin=asyncio.subprocess.PIPE,  # closed when this process ends, however it ends: the worker stops then
                 stdout=asyncio.subprocess.DEVNULL,
             )
             self._running.add(process)
@@ -100,4 +100,4 @@ class WorkerProcesses:
             finally:
                 self._running.discard(process)
             _logger.error("a worker ended with status %d, and is started again", status)
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_RESTART_DELAY)

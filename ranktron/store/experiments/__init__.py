@@ -1,6 +1,6 @@
-"""Experiments: rankers compared on live traffic, and a guard that never leaves a worse one in service.
+"""Experiments: rankers compared on live traffic, and guards that roll a ranker back when it gets worse.
 
-An experiment is asked as a ranker is, with the same two verbs. `rank` asks its arms, and shows the page of one of them
-or one that mixes them; `feedback` goes to the arm that was shown, and to the tally. All that it decides is a function
-of its definition and of the entries of its journal.
+An experiment has the interface of a ranker. `rank` returns the page of one of its arms, or a page that interleaves
+them; `feedback` goes to the arm that was shown, and to the tally. Every decision is a function of the definition and
+the journal's entries, so that a replay reproduces it.
 """

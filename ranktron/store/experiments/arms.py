@@ -1,4 +1,4 @@
-"""Arms: a ranker as it serves, or a kept version of one, which shows its best order and does not learn."""
+"""Arms of an experiment: a live ranker, or a kept version of one, which neither explores nor learns."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ranktron.types import Integers
 
 
 class Rankers(Protocol):
-    """What arms need of the service that has the rankers."""
+    """The part of a service that arms use."""
 
     def live(self, name: str) -> LiveRanker:
-        """The ranker of a name, at work."""
+        """The live ranker of a name."""
         ...
 
     def rank(self, name: str, request: RankRequest) -> RankAnswer:
-        """Shows a ranking and keeps its round open."""
+        """Ranks, and opens a round."""
         ...
 
     def shadow(self, name: str, request: RankRequest, shown: Sequence[str]) -> RankAnswer:
-        """Keeps a round open that another system has ordered."""
+        """Opens a round with the order of another system."""
         ...
 
 
@@ -40,12 +40,12 @@ class Arm:
 
     @property
     def live(self) -> LiveRanker:
-        """The ranker that serves, whatever its version."""
+        """The live ranker, also of a frozen arm."""
         return self._rankers.live(self.definition.ranker)
 
     @property
     def shown(self) -> LiveRanker:
-        """The ranker of which pages are shown: the one that serves, or one that stays at a kept version."""
+        """The ranker whose pages are shown: the live one, or one frozen at a kept version."""
         if self.definition.version is None:
             return self.live
         if self._frozen is None:
@@ -59,25 +59,25 @@ class Arm:
         return self.shown.best_order(documents)
 
     def rank(self, request: RankRequest) -> RankAnswer:
-        """Shows a page as the ranker itself does: it may explore, and its round waits for feedback."""
+        """Ranks as the live ranker does, with exploration and an open round."""
         return self._rankers.rank(self.definition.ranker, request)
 
     def shadow(self, request: RankRequest, shown: Sequence[str]) -> RankAnswer:
-        """Keeps a page that the client's own system has ordered, so that the ranker can learn from it."""
+        """Opens a round with the order of the client's own system, for the ranker to learn from."""
         return self._rankers.shadow(self.definition.ranker, request, shown)
 
 
 def kept_model(live: LiveRanker, version: int) -> bytes:
-    """The model of a version that is kept; a RequestError if there is none, or if it cannot be read."""
+    """The model file of a kept version; a RequestError if it is unknown or damaged."""
     if version not in live.snapshots.versions():
         raise unknown_version(version)
     try:
-        kept = live.snapshots.read(version)
-        if kept.get("incarnation", 0) != live.incarnation:
-            raise DataError(f"version {version} is of another ranker")
+        snapshot = live.snapshots.read(version)
+        if snapshot.get("incarnation", 0) != live.incarnation:
+            raise DataError(f"version {version} belongs to another ranker")
     except JournalError:
         raise
     except DataError as error:
         raise RequestError(409, "damaged_version", str(error)) from None
-    model: bytes = kept["model"].tobytes()
+    model: bytes = snapshot["model"].tobytes()
     return model

@@ -1,4 +1,4 @@
-"""Pages that mix the arms: what is shown, and what a click at each place is worth to each arm."""
+"""Interleaved pages: the documents to show, and the credit of each arm for a click on each of them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MIXERS: dict[str, type[TeamDraft] | type[Optimized] | type[SampleScored]] = {
     "optimized": Optimized,
     "sample-scored": SampleScored,
 }
-MOST_OPTIMIZED = 6  # documents: for more, the linear program of a page takes too long while others wait
+MAX_OPTIMIZED = 6  # documents; the linear program of a longer page would block other requests too long
 
 
 def mixed_page(method: str, orders: Sequence[Integers], k: int, seed: int, number: int) -> tuple[Integers, Floats]:
-    """The first k documents to show, and what a click on each is worth to each arm: (arms, documents).
+    """The top k of the page, and the credits (arms, documents) for clicks, which add up over the clicks.
 
-    All methods here give credit by the sum over clicks. The first k of each order decide.
+    Only the first k documents of each order matter.
 
     >>> items, credits = mixed_page("team-draft", [np.array([0, 1, 2]), np.array([2, 1, 0])], 2, seed=0, number=5)
     >>> items.tolist(), credits.tolist()
@@ -33,17 +33,17 @@ def mixed_page(method: str, orders: Sequence[Integers], k: int, seed: int, numbe
 
 
 def highest_credit(method: str, k: int) -> float:
-    """The largest difference in credit that the clicks on a page can make."""
-    places = np.arange(1.0, k + 1.0)
-    credits = {"team-draft": places**0, "optimized": 1.0 / places, "sample-scored": places**-3}
+    """The largest difference in credit between two arms on a page."""
+    ranks = np.arange(1.0, k + 1.0)
+    credits = {"team-draft": ranks**0, "optimized": 1.0 / ranks, "sample-scored": ranks**-3}
     return float(credits[method].sum())
 
 
 def outcome_of(method: str, k: int, difference: float) -> float:
-    """What a difference in credit counts, between -1 and 1.
+    """A difference in credit as an outcome between -1 and 1.
 
-    Of a team draft it is the sign: teams are drawn by fair coins, so that random clicks have no preferred sign. The
-    credits of the other methods tie in the mean and not in the sign, so that the difference itself has to count.
+    For team draft it is the sign, since fair coins draw the teams, and so random clicks favour no sign. The other
+    methods are unbiased in the mean of the credits and not in the sign, so that the difference itself counts.
 
     >>> outcome_of("team-draft", 10, 3.0), outcome_of("optimized", 2, 0.75)
     (1.0, 0.5)

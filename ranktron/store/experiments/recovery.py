@@ -1,4 +1,4 @@
-"""An experiment from the entries of its journal: the last that holds the whole state, and all after it."""
+"""Recovery of an experiment from its journal: its first entry or oldest checkpoint, and all entries after it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _entry = msgspec.msgpack.Decoder(JournalEntry)
 
 
 def recover_experiment(journal: Journal, stored: StoredRanker, config: StoreConfig) -> LiveExperiment:
-    """The experiment as it was when its last entry was on disk: a replay, to the bit."""
+    """The experiment as of its last entry, by a replay that is exact to the bit."""
     if stored.wrong is not None:
         raise stored.wrong
     name = stored.name.removeprefix(PREFIX)
@@ -41,34 +41,35 @@ def recover_experiment(journal: Journal, stored: StoredRanker, config: StoreConf
 
 
 def _replay(experiment: LiveExperiment, journal: Journal, stored: StoredRanker) -> float:
-    """Applies all entries, from the first one or from one that holds the whole state: the latest time that they know.
+    """Applies all entries, from the first or from a checkpoint, and returns the latest time among them.
 
-    Entries that were on their way to the disk when the state was taken come before it, and are applied after it.
+    Entries that were being written when a checkpoint was taken precede it in the journal and are not part of it: they
+    are buffered and applied after it.
     """
-    last, at, begun = journal.last_version(stored.id), 0.0, False
-    waiting: list[tuple[Logged, JournalEntry]] = []
-    for logged in journal.entries(stored.id):
-        entry = _whole_entry(journal, stored, logged, last)
+    last, at, started = journal.last_version(stored.id), 0.0, False
+    buffer: list[tuple[Logged, JournalEntry]] = []
+    for row in journal.entries(stored.id):
+        entry = _read_entry(journal, stored, row, last)
         at = max(at, entry.at)
-        waiting.append((logged, entry))
-        if not begun and logged.version > 1 and entry.kind != "state":
+        buffer.append((row, entry))
+        if not started and row.version > 1 and entry.kind != "state":
             continue
-        if not begun and entry.kind == "state":
+        if not started and entry.kind == "state":
             experiment.restore(entry)
-        begun = True
-        for each, told in waiting:
-            if each.version == experiment.version + 1:
-                experiment.apply(told, each.version, each.shown)
-            elif each.version > experiment.version:
+        started = True
+        for buffered, buffered_entry in buffer:
+            if buffered.version == experiment.version + 1:
+                experiment.apply(buffered_entry, buffered.version, buffered.shown)
+            elif buffered.version > experiment.version:
                 raise DataError(f"its log is damaged at version {experiment.version + 1}")
-        waiting = []
-    if waiting:
-        raise DataError(f"its log is damaged: it begins with version {waiting[0][0].version}")
+        buffer = []
+    if buffer:
+        raise DataError(f"its log is damaged: it begins with version {buffer[0][0].version}")
     return at
 
 
-def _whole_entry(journal: Journal, stored: StoredRanker, logged: Logged, last: int) -> JournalEntry:
-    """An entry; the last one may be damaged if nobody was told of it, and is cut off then."""
+def _read_entry(journal: Journal, stored: StoredRanker, logged: Logged, last: int) -> JournalEntry:
+    """Decodes an entry. A damaged last entry is truncated if it was not acknowledged; any other damage is an error."""
     if logged.body is not None:
         return _entry.decode(logged.body)
     if logged.version < last:
@@ -77,5 +78,5 @@ def _whole_entry(journal: Journal, stored: StoredRanker, logged: Logged, last: i
         raise MissingEntriesError(f"its log is damaged at version {logged.version}, which was acknowledged")
     nothing = JournalEntry("nothing", 0, 0.0, b"")
     journal.cut(stored.id, logged.version, encode(nothing), learnt=False)
-    _logger.warning("the last entry of experiment %s, version %d, was damaged and is cut off", stored.name, last)
+    _logger.warning("the last entry of experiment %s, version %d, was damaged and is truncated", stored.name, last)
     return nothing

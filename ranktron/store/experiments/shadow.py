@@ -1,4 +1,4 @@
-"""Apprentice mode: what a ranker would have shown, beside what the client's own system has shown."""
+"""Apprentice mode: compares the order of a shadow ranker with the order that the client's own system shows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ranktron.store.experiments.types import AgreementAnswer
 
 
 class Agreement:
-    """How often a ranker would have shown the same as the client did, and what was earned where it would have.
+    """How often a shadow ranker agrees with the client's system, and the reward of the rounds where it does.
 
     >>> agreement = Agreement(level=0.05)
-    >>> agreement.add([1.0, 1.0, 1.0])  # worth 1, the same first document, the same page
+    >>> agreement.add([1.0, 1.0, 1.0])  # reward 1, the same first document, the same page
     >>> agreement.add([0.5, 1.0, 0.0])
     >>> answer = agreement.answer()
     >>> answer.same_first, answer.same_page, answer.reward, answer.reward_where_same, answer.not_identified
@@ -24,18 +24,18 @@ class Agreement:
         self._rounds = self._same_first = self._same_page = 0
         self._total = self._total_where_same = 0.0
         self._level = level
-        self._sequence = ConfidenceSequence(level, -0.5, 0.5)  # of what was earned, less 1/2, where they agree
+        self._sequence = ConfidenceSequence(level, -0.5, 0.5)  # of the reward minus 1/2, over rounds with the same page
 
     def add(self, values: list[float]) -> None:
-        """Counts a round: what it was worth, and whether the first document and the page were the same."""
-        value, same_first, same_page = values
+        """Counts a round: its reward, and whether the first document and the page were the same."""
+        reward, same_first, same_page = values
         self._rounds += 1
         self._same_first += same_first > 0.0
-        self._total += value
+        self._total += reward
         if same_page:
             self._same_page += 1
-            self._total_where_same += value
-            self._sequence.update([value - 0.5])
+            self._total_where_same += reward
+            self._sequence.update([reward - 0.5])
 
     def answer(self) -> AgreementAnswer:
         rounds, same = self._rounds, self._same_page

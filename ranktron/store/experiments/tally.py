@@ -1,6 +1,6 @@
-"""What an experiment has counted: a confidence sequence for each pair of arms, and the verdict that follows.
+"""The counts of an experiment: a confidence sequence for each pair of arms, and the verdict.
 
-A user counts once. Everything here is a function of the outcomes in their order: a replay gives the same bits.
+A user counts once. The state is a function of the outcomes in their order: a replay gives the same bits.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ranktron.metrics.change_detection import FallDetector
 from ranktron.store.experiments.interleaving import outcome_of
 from ranktron.store.experiments.types import ExperimentDefinition, SequencePoint
 
-_CENTRES = 64  # a centre is a multiple of 1/64: few different values are counted
-_GROWTH = 1.05  # of the number of users between two points of a curve
+_CENTRES = 64  # the centre is rounded to multiples of 1/64, so that few distinct values occur
+_GROWTH = 1.05  # ratio of users between two points of a curve
 
 
 class Pair:
-    """Two arms: how much better the second is than the first, user by user."""
+    """The difference of two arms, second minus first."""
 
     def __init__(self, first: int, second: int, definition: ExperimentDefinition, level: float) -> None:
         self.first, self.second = first, second
-        self._chance = 0.5
+        self._chance = 0.5  # of the second arm, given that a user is in one of the two
         bound = 1.0
         if definition.method == "split":
             shares = definition.shares or (1.0,) * len(definition.arms)
@@ -34,14 +34,14 @@ class Pair:
         guard = definition.guard
         self.detector = None if guard is None else FallDetector(-guard.tolerance, guard.run_length)
         self.curve: list[SequencePoint] = []
-        self._total, self._next = 0.0, 1
-        self._point: SequencePoint | None = None
+        self._total, self._next = 0.0, 1  # sum of the values; number of users at the next point of the curve
+        self._point: SequencePoint | None = None  # cached by `point`
 
     def add_value(self, arm: int, value: float) -> None:
-        """Counts what one user of one of the two arms was worth, between 0 and 1.
+        """Counts the value, between 0 and 1, of a user of one of the two arms.
 
-        The value, less what users before were worth on average, is divided by the probability of the arm: the mean of
-        that, with the sign of the arm, is the difference of the arms, whatever their shares.
+        An inverse-propensity estimate: the value minus the running mean (the centre, which reduces the variance),
+        divided by the arm's probability and with the arm's sign, has the difference of the arms as its mean.
         """
         n, chance = self.sequence.n, self._chance
         centre = round((0.5 + self._total) / (1.0 + n) * _CENTRES) / _CENTRES
@@ -50,7 +50,7 @@ class Pair:
         self.add_difference(difference, max((1.0 - centre) / chance, centre / (1.0 - chance)))
 
     def add_difference(self, difference: float, high: float = 1.0) -> None:
-        """Counts one user's difference, which was known to be at most `high`."""
+        """Counts one user's difference; `high` was its upper bound, known beforehand."""
         self.sequence.update([difference])
         if self.detector is not None:
             self.detector.update(difference, high)
@@ -59,14 +59,14 @@ class Pair:
             self.curve.append(self.point())
 
     def point(self) -> SequencePoint:
-        """The confidence sequence now, which is computed once for each number of users."""
+        """The confidence sequence now; computed once for each number of users."""
         if self._point is None or self._point.users != self.sequence.n:
             self._point = SequencePoint(self.sequence.n, self.sequence.mean, *self.sequence.interval)
         return self._point
 
     @property
     def better(self) -> int | None:
-        """The arm that is better; None while that is open."""
+        """The better arm; None while undecided."""
         return {1: self.second, -1: self.first, 0: None}[self.sequence.decision]
 
     def state(self) -> dict[str, Any]:
@@ -89,10 +89,10 @@ class Pair:
 
 
 class Tally:
-    """The outcomes of an experiment, counted: users and values by arm, and each pair of arms.
+    """Users and values by arm, and the difference of each pair of arms.
 
-    With m arms there are m (m − 1) / 2 pairs, each at that part of the level: with probability 1 − level none of their
-    intervals ever misses (Bonferroni).
+    The level is divided by the m (m − 1) / 2 pairs of m arms: with probability 1 − level, all intervals cover at all
+    times (Bonferroni).
 
     >>> from ranktron.store.experiments.types import ArmDefinition
     >>> tally = Tally(ExperimentDefinition((ArmDefinition("old"), ArmDefinition("new")), seed=0))
@@ -112,7 +112,7 @@ class Tally:
         self.count = 0
 
     def add(self, arm: int, values: list[float]) -> None:
-        """Counts a user: what the page of an arm was worth, or, with arm -1, the credit of each arm for a mixed one."""
+        """Counts a user: the value of an arm's page or, with arm -1, the credit of each arm for an interleaved page."""
         self.count += 1
         if arm >= 0:
             self.users[arm] += 1
@@ -126,22 +126,22 @@ class Tally:
 
     @property
     def winner(self) -> int | None:
-        """The arm that is better than every other one, if that is certain."""
+        """The arm that every pair with it has decided for; None while undecided."""
         if not self.pairs:
             return None
         beaten = {pair.first + pair.second - pair.better for pair in self.pairs if pair.better is not None}
-        left = set(range(len(self.users))) - beaten
-        winner = left.pop() if len(left) == 1 else None
+        unbeaten = set(range(len(self.users))) - beaten
+        winner = unbeaten.pop() if len(unbeaten) == 1 else None
         wins = sum(pair.better == winner for pair in self.pairs if winner in (pair.first, pair.second))
         return winner if winner is not None and wins == len(self.users) - 1 else None
 
     @property
     def alarm(self) -> int | None:
-        """After how many users the guard raised its alarm; None if it did not."""
+        """The number of users at which the guard raised its alarm; None if it has not."""
         return next((pair.detector.alarm for pair in self.pairs if pair.detector and pair.detector.alarm), None)
 
     def state(self) -> dict[str, Any]:
-        """All of it, as plain numbers."""
+        """The counts as plain numbers, for a checkpoint."""
         return {
             "users": self.users,
             "totals": self.totals,
@@ -151,5 +151,5 @@ class Tally:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.users, self.totals, self.count = list(state["users"]), list(state["totals"]), state["count"]
-        for pair, kept in zip(self.pairs, state["pairs"], strict=True):
-            pair.restore(kept)
+        for pair, pair_state in zip(self.pairs, state["pairs"], strict=True):
+            pair.restore(pair_state)

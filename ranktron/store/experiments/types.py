@@ -1,4 +1,4 @@
-"""Requests and answers of experiments, as types: they decode, validate, encode and document themselves."""
+"""Requests and answers of experiments: msgspec types that decode, validate, encode and document."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Method = Literal["split", "team-draft", "optimized", "sample-scored", "apprentic
 
 
 class ArmDefinition(RequestBody):
-    """A ranker as it serves, or one of its kept versions, which stays as it is."""
+    """A live ranker, or a kept version of one."""
 
     ranker: Name
     version: Annotated[int, Meta(ge=0, le=2**53)] | None = None
 
     @property
     def label(self) -> str:
-        """What it is called: `shop`, or `shop:7` for a kept version.
+        """The ranker's name, with the version of a kept one.
 
         >>> ArmDefinition("shop", 7).label
         'shop:7'
@@ -28,41 +28,41 @@ class ArmDefinition(RequestBody):
 
 
 class GuardDefinition(RequestBody):
-    """The second arm is watched: when it is worse than the first by more than the tolerance, the service goes back."""
+    """Rolls the second arm back to the first when it is worse by more than the tolerance."""
 
-    tolerance: Annotated[float, Meta(ge=0.0, lt=1.0, description="how much worse, in the metric, is still accepted")]
+    tolerance: Annotated[float, Meta(ge=0.0, lt=1.0, description="loss in the metric that is still accepted")]
     run_length: Annotated[
-        float, Meta(gt=1.0, le=1e12, description="users, on average, until a false alarm, at least")
+        float, Meta(gt=1.0, le=1e12, description="expected number of users until a false alarm, at least")
     ] = 100_000.0
     period: Annotated[
-        float, Meta(ge=1.0, description="seconds after which a user is assigned anew, and counts again")
+        float, Meta(ge=1.0, description="seconds after which a user is assigned again, and counts again")
     ] = 86_400.0
 
 
 class ExperimentDefinition(RequestBody):
-    """Two or more arms, how they are compared, and when that ends. The first arm is what serves today."""
+    """Two or more arms, the method of comparison, and when it ends. The first arm is the one in service today."""
 
     arms: Annotated[tuple[ArmDefinition, ...], Meta(min_length=1, max_length=8)]
     method: Annotated[
         Method,
-        Meta(description="each user one arm (split), pages that mix the arms, or the client's own order (apprentice)"),
+        Meta(description="one arm for each user (split), interleaved pages, or the client's own order (apprentice)"),
     ] = "split"
     shares: Annotated[
         tuple[Annotated[float, Meta(ge=0.01, le=0.99)], ...] | None,
-        Meta(description="of a split: the share of users of each arm; equal shares if left out"),
+        Meta(description="each arm's share of the users of a split; equal by default"),
     ] = None
     metric: Annotated[
-        str, Meta(max_length=100, description="of a split: what is compared, between 0 and 1, over what came back")
+        str, Meta(max_length=100, description="metric of a split, between 0 and 1, computed from the feedback")
     ] = "mrr"
-    k: Annotated[int, Meta(ge=1, le=50, description="documents that count, from the top")] = 10
-    level: Annotated[float, Meta(ge=1e-6, le=0.5, description="how likely a wrong verdict may be")] = 0.05
-    users: Annotated[int, Meta(ge=1, le=2**53, description="after so many users it ends, decided or not")] | None = None
-    promote: Annotated[bool, Meta(description="whether everyone sees the winner once there is one")] = False
-    seed: Annotated[Number | None, Meta(description="of assignments and mixed pages; drawn if left out")] = None
+    k: Annotated[int, Meta(ge=1, le=50, description="documents from the top that count")] = 10
+    level: Annotated[float, Meta(ge=1e-6, le=0.5, description="probability of a wrong verdict, at most")] = 0.05
+    users: Annotated[int, Meta(ge=1, le=2**53, description="users after which it ends, decided or not")] | None = None
+    promote: Annotated[bool, Meta(description="whether the winner is shown to all users")] = False
+    seed: Annotated[Number | None, Meta(description="of assignments and interleavings; random by default")] = None
     close_after: (
         Annotated[
             float,
-            Meta(gt=0.0, description="seconds after which a round without feedback counts as one that gained nothing"),
+            Meta(gt=0.0, description="seconds after which a round without feedback counts as one without any gain"),
         ]
         | None
     ) = None
@@ -70,9 +70,9 @@ class ExperimentDefinition(RequestBody):
 
 
 class ExperimentRankRequest(RankRequest):
-    """A list to rank for a user: the same user sees the same arm. Without a user each round is one of its own.
+    """A list to rank for a user; the same user sees the same arm. Without `user`, each round counts as a new user.
 
-    In apprentice mode `shown` has the ids in the order that the client's own system shows.
+    In apprentice mode, `shown` has the ids in the order of the client's own system.
     """
 
     user: Annotated[str, Meta(max_length=200)] = ""
@@ -80,16 +80,16 @@ class ExperimentRankRequest(RankRequest):
 
 
 class Placed(ResponseBody):
-    """A document where it is shown; positions count from 1."""
+    """A document and its position, from 1."""
 
     id: str
     position: int
 
 
 class ExperimentRankAnswer(ResponseBody):
-    """The ranking to show; `round` is what feedback refers to. `arm` is whose page it is, if it is of one arm.
+    """The ranking to show, and the `round` for its feedback. `arm` is null for an interleaved page.
 
-    In apprentice mode `ranking` is what the ranker would have shown.
+    In apprentice mode, `ranking` is the shadow ranker's order, which is not shown.
     """
 
     round: int
@@ -98,14 +98,14 @@ class ExperimentRankAnswer(ResponseBody):
 
 
 class ExperimentFeedbackAnswer(ResponseBody):
-    """Whether the round counts in the comparison, and whether the arm that was shown has learnt from it."""
+    """Whether the round counts in the comparison, and whether the arm shown has learnt from it."""
 
     counted: bool
     learned: bool
 
 
 class SequencePoint(ResponseBody):
-    """The confidence sequence after so many users: the mean difference, and the ends of its interval."""
+    """A point of a confidence sequence: number of users, mean difference, and confidence limits."""
 
     users: int
     mean: float
@@ -114,7 +114,7 @@ class SequencePoint(ResponseBody):
 
 
 class ArmAnswer(ResponseBody):
-    """An arm: its share, the users that counted for it, and the mean of the metric over them, where it has one."""
+    """An arm, its share of the users, its users counted so far, and their mean of the metric; null where undefined."""
 
     arm: str
     share: float | None
@@ -123,9 +123,9 @@ class ArmAnswer(ResponseBody):
 
 
 class PairAnswer(ResponseBody):
-    """Two arms: how much better the second is than the first, in `interval` with probability 1 - `level` at all times.
+    """The difference of two arms, second minus first: within `interval`, at all times, with probability 1 - `level`.
 
-    `better` is the arm that is better, or null while that is open; it was decided after `decided_after` users.
+    `better` is the better arm, decided after `decided_after` users; both are null while undecided.
     """
 
     first: str
@@ -140,7 +140,10 @@ class PairAnswer(ResponseBody):
 
 
 class GuardAnswer(ResponseBody):
-    """What the guard has seen: its evidence of harm, an alarm at `run_length`; and whether the arm may be promoted."""
+    """A guard's evidence of harm, which raises the alarm at `run_length`, and whether the ranker can be promoted.
+
+    `alarm` is the number of users at the alarm.
+    """
 
     evidence: float
     run_length: float
@@ -150,9 +153,9 @@ class GuardAnswer(ResponseBody):
 
 
 class AgreementAnswer(ResponseBody):
-    """Apprentice mode: how often the ranker would have shown the same, and what was earned where it would have.
+    """Apprentice mode: how often the shadow ranker agrees with the order shown, and the reward where it does.
 
-    Elsewhere its reward is not identified: an order that was never shown has earned nothing yet.
+    `not_identified` is the share of rounds with another page: the reward of an order never shown is unknown.
     """
 
     rounds: int
@@ -167,8 +170,8 @@ class AgreementAnswer(ResponseBody):
 class ExperimentAnswer(ResponseBody):
     """An experiment and its verdict.
 
-    `state` is "running", "decided", "ended" (without a decision) or "went back" (the guard's alarm). `shows` is the arm
-    that everyone sees from then on; `why` says in words what was decided.
+    `state` is "running", "decided", "ended" (undecided after `users`) or "went back" (a guard's rollback). `shows` is
+    the arm that all users see, once there is one; `why` is the verdict in words.
     """
 
     name: str
@@ -187,7 +190,7 @@ class ExperimentAnswer(ResponseBody):
 
 
 class ExperimentsAnswer(ResponseBody):
-    """All experiments, and, by name, why some of them could not be recovered."""
+    """All experiments, and the reasons of quarantined ones by name (`set_aside`)."""
 
     experiments: list[ExperimentAnswer]
     set_aside: dict[str, str]

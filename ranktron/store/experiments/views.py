@@ -1,4 +1,4 @@
-"""What an experiment shows to those who look at it: its verdict, its pairs of arms, the guard, the agreement."""
+"""The answer that describes an experiment: verdict, arms, pairs, guard, agreement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ranktron.store.experiments.types import ArmAnswer, ExperimentAnswer, GuardA
 
 
 def experiment(live: LiveExperiment) -> ExperimentAnswer:
-    """The experiment as it stands."""
+    """The current state of an experiment."""
     tally, definition = live.tally, live.definition
     labels = [arm.label for arm in definition.arms]
     split = definition.method == "split"
@@ -35,17 +35,17 @@ def experiment(live: LiveExperiment) -> ExperimentAnswer:
 
 
 def _pair(pair: Pair, labels: list[str]) -> PairAnswer:
-    sequence, now = pair.sequence, pair.point()
+    sequence, point = pair.sequence, pair.point()
     return PairAnswer(
         labels[pair.first],
         labels[pair.second],
         sequence.n,
-        now.mean,
-        (now.low, now.high),
+        point.mean,
+        (point.low, point.high),
         sequence.level,
         None if pair.better is None else labels[pair.better],
         sequence.decided_after,
-        [*pair.curve, now] if sequence.n and pair.curve[-1].users < sequence.n else list(pair.curve),
+        [*pair.curve, point] if sequence.n and pair.curve[-1].users < sequence.n else list(pair.curve),
     )
 
 

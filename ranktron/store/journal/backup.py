@@ -1,8 +1,8 @@
-"""Online backup of a state folder, and restoring it.
+"""Online backup of a state folder, and its restore.
 
-SQLite copies the log as of one commit. Snapshots are immutable files; only those that the copied log continues are
-kept. The mark is not copied: a folder without one begins a new epoch, so that no feedback is learnt on a list that
-another copy has shown.
+SQLite's backup API copies the log as of one transaction. Snapshots are immutable files; those newer than the copied log
+are left out. The high-water mark is left out as well: a folder without one starts a new epoch, so that feedback on a
+round of another copy is never learnt here.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from ranktron.store.journal.journal import CAPACITY, PREFIX
 from ranktron.store.journal.sqlite_journal import check_format, connect
 
 LOG, SNAPSHOTS, TABLE = "log.sqlite", "snapshots", "backup.json"
-_ATTEMPTS = 3  # in case snapshots are pruned faster than they are copied
-_RESTORED = "INSERT INTO owner VALUES (1, 0, 0, 'restored', 0) ON CONFLICT (id) DO UPDATE SET facts = excluded.facts"
-_PAGES = 1_000  # of the log per step: commits happen between steps
+_ATTEMPTS = 3  # one fails if the server deletes a snapshot before it has been copied
+_SET_RESTORED = (
+    "INSERT INTO owner VALUES (1, 0, 0, 'restored', 0) ON CONFLICT (id) DO UPDATE SET facts = excluded.facts"
+)
+_STEP_PAGES = 1_000  # copied at a time, between the server's commits
 
 
 class BackedUp(NamedTuple):
-    """A ranker or an experiment in a backup: its version, and that of its newest snapshot."""
+    """A ranker or experiment in a backup: its version, and the version of its newest snapshot."""
 
     name: str
     version: int
@@ -38,7 +40,7 @@ class BackedUp(NamedTuple):
 
 
 class Backup(msgspec.Struct, frozen=True):
-    """The description of a backup, in backup.json."""
+    """The description of a backup, in `backup.json`."""
 
     ranktron: str
     made: str
@@ -48,18 +50,18 @@ class Backup(msgspec.Struct, frozen=True):
 
 
 def back_up(folder: str | Path, target: str | Path) -> Backup:
-    """Copies a state folder, with or without a running server, to a new folder, atomically.
+    """Copies a state folder to a new folder, atomically, whether a server runs on it or not.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
     ...     back_up(place, f"{place}/backup")
     Traceback (most recent call last):
     ...
-    ranktron.errors.DataError: ... is no state folder: it has no log.sqlite
+    ranktron.errors.DataError: ... is not a state folder: it has no log.sqlite
     """
     source, target = Path(folder), Path(target)
     if not (source / LOG).is_file():
-        raise DataError(f"{source} is no state folder: it has no {LOG}")
+        raise DataError(f"{source} is not a state folder: it has no {LOG}")
     check_free(target)
     draft = target.with_name(f".{target.name}.tmp")
     try:
@@ -67,7 +69,7 @@ def back_up(folder: str | Path, target: str | Path) -> Backup:
         for _ in range(_ATTEMPTS):
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir(mode=0o700)
-            backup = _copied(source, draft)
+            backup = _copy(source, draft)
             if backup is not None:
                 with atomically(draft / TABLE) as file:
                     file.write(msgspec.json.format(msgspec.json.encode(backup)))
@@ -79,13 +81,14 @@ def back_up(folder: str | Path, target: str | Path) -> Backup:
         raise DataError(f"{source / LOG} cannot be copied: {error}") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    raise DataError(f"{source}: snapshots went faster than they could be copied: raise `versions`, or try again")
+    message = f"{source}: the server deleted snapshots before they were copied"
+    raise DataError(f"{message}: raise `versions`, or try again")
 
 
 def restore(backup: str | Path, folder: str | Path) -> Backup:
-    """Makes a new state folder of a backup; a server that starts there begins a new epoch."""
+    """Creates a new state folder from a backup; a server that starts there begins a new epoch."""
     source, target = Path(backup), Path(folder)
-    found = read_backup(source)
+    description = read_backup(source)
     check_free(target)
     draft = target.with_name(f".{target.name}.tmp")
     shutil.rmtree(draft, ignore_errors=True)
@@ -94,46 +97,46 @@ def restore(backup: str | Path, folder: str | Path) -> Backup:
         draft.mkdir(mode=0o700)
         shutil.copyfile(source / LOG, draft / LOG)
         _copy_snapshots(source, draft)
-        if [*_backed_up(draft)] != found.rankers:
-            raise DataError(f"{source} is not what {TABLE} says, or snapshots are missing: take another backup")
+        if [*_list_rankers(draft)] != description.rankers:
+            raise DataError(f"{source} does not match its {TABLE}, or snapshots are missing: use another backup")
         with closing(connect(draft / LOG)) as connection:
-            connection.execute(_RESTORED)
+            connection.execute(_SET_RESTORED)
             connection.execute("PRAGMA journal_mode = DELETE")
-        draft.rename(target)  # over an empty folder, too
+        draft.rename(target)  # replaces an empty folder
     except (OSError, sqlite3.Error) as error:
-        raise DataError(f"{target} cannot be made of {source}: {error}") from None
+        raise DataError(f"{target} cannot be created from {source}: {error}") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return found
+    return description
 
 
 def read_backup(folder: Path) -> Backup:
-    """The description of a backup."""
+    """Reads the description of a backup."""
     try:
         return msgspec.json.decode((folder / TABLE).read_bytes(), type=Backup)
     except (OSError, msgspec.DecodeError) as error:
-        raise DataError(f"{folder} is no backup: {getattr(error, 'strerror', error)}") from None
+        raise DataError(f"{folder} is not a backup: {getattr(error, 'strerror', error)}") from None
 
 
 def check_free(target: Path) -> None:
-    """Refuses to overwrite existing files."""
+    """Refuses a target that exists, unless it is an empty folder."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise DataError(f"{target} exists, and nothing is written over it: choose another folder, or move it away")
+        raise DataError(f"{target} exists and is not overwritten: choose another folder, or move it away")
 
 
-def _copied(source: Path, draft: Path) -> Backup | None:
-    """Copies everything; None if the copied snapshots do not fit the log."""
+def _copy(source: Path, draft: Path) -> Backup | None:
+    """Copies the log and its snapshots; None if a snapshot that the log needs is missing."""
     _copy_snapshots(source, draft)
     with closing(sqlite3.connect(source / LOG)) as log, closing(sqlite3.connect(draft / LOG)) as copy:
-        log.backup(copy, pages=_PAGES, sleep=0.001)
+        log.backup(copy, pages=_STEP_PAGES, sleep=0.001)
         copy.execute("PRAGMA journal_mode = DELETE")
         if copy.execute("PRAGMA quick_check").fetchone() != ("ok",):
             raise DataError(f"{source / LOG} is damaged: no backup was made")
         check_format(copy, source / LOG)
         cluster = copy.execute("SELECT cluster FROM identity").fetchone()[0]
-    _copy_snapshots(source, draft)  # those written meanwhile
-    rankers = [*_backed_up(draft)]
-    if any(each.snapshot < 0 for each in rankers):
+    _copy_snapshots(source, draft)  # those written since the first pass
+    rankers = [*_list_rankers(draft)]
+    if any(ranker.snapshot < 0 for ranker in rankers):
         return None
     size = sum(path.stat().st_size for path in draft.rglob("*") if path.is_file())
     return Backup(__version__, datetime.now(UTC).isoformat(timespec="seconds"), cluster, size, rankers)
@@ -146,12 +149,12 @@ def _copy_snapshots(source: Path, draft: Path) -> None:
             copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 shutil.copyfile(path, copy)
-            except FileNotFoundError:  # pruned by the server
+            except FileNotFoundError:  # the server has deleted it
                 copy.unlink(missing_ok=True)
 
 
-def _backed_up(draft: Path) -> Iterator[BackedUp]:
-    """The rankers of a copy, with snapshots beyond its log removed; -1 where a snapshot is missing."""
+def _list_rankers(draft: Path) -> Iterator[BackedUp]:
+    """The rankers of a copy, `snapshot` -1 where one is missing. Deletes snapshots that are newer than the log."""
     with closing(sqlite3.connect(draft / LOG)) as copy:
         for ranker, name in copy.execute("SELECT id, name FROM rankers WHERE NOT deleted ORDER BY id").fetchall():
             base = ranker * CAPACITY
@@ -164,5 +167,6 @@ def _backed_up(draft: Path) -> Iterator[BackedUp]:
                 else:
                     snapshot = int(path.stem)
             after = copy.execute("SELECT count(*) FROM entries WHERE key > ? AND key <= ?", (base + snapshot, last))
-            whole = name.startswith(PREFIX) or after.fetchone()[0] == version - snapshot  # experiments need no snapshot
-            yield BackedUp(name, version, snapshot if whole else -1)
+            is_experiment = name.startswith(PREFIX)  # has no snapshots
+            complete = is_experiment or after.fetchone()[0] == version - snapshot
+            yield BackedUp(name, version, snapshot if complete else -1)

@@ -1,8 +1,8 @@
-"""The journal in PostgreSQL, with one leader among many servers.
+"""The journal in PostgreSQL, shared by several servers of which one leads.
 
-An advisory lock elects the leader and does no more: it ends with its session, which a leader may notice late. An old
-leader is fenced off by the term, which every transaction checks in a row that it locks. The same row counts commits, so
-that a commit whose answer was lost can be looked up.
+An advisory lock elects the leader. It ends with its session, which the old leader may notice late; so every transaction
+also checks the term, in a row that it locks (fencing). The same row counts commits: after a connection is lost during a
+commit, the count tells whether it was made.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from ranktron.store.journal.journal import FORMAT, FormatError, InUseError, Jour
 from ranktron.store.journal.snapshots import Snapshots, check_not_needed
 from ranktron.store.journal.sql_journal import SQLJournal
 
-_logger = logging.getLogger("ranktron.service")
-
+try:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+except ModuleNotFoundError:
+    raise MissingExtra("a journal in PostgreSQL", "postgres") from None
 
 _WRITE = """
 INSERT INTO snapshots (ranker, version, pinned, body) VALUES (?, ?, ?, ?) ON CONFLICT (ranker, version)
@@ -107,6 +110,7 @@ try:
 except ModuleNotFoundError:
     raise MissingExtra("a journal in PostgreSQL", "postgres") from None
 
+
 _SCHEMA = """
 CREATE TABLE rankers (
     id BIGINT PRIMARY KEY, name TEXT NOT NULL, definition BLOB NOT NULL, next BIGINT NOT NULL, deleted INTEGER NOT NULL,
@@ -140,8 +144,8 @@ _SIZE = """
 SELECT sum(pg_total_relation_size(t::regclass))
 FROM unnest(ARRAY['rankers', 'entries', 'rounds', 'accepted', 'snapshots']) t
 """
-_CLASS = 0x72616E6B  # of the advisory locks: "rank"
-_DEFAULTS = {  # a server that is unreachable is given up in seconds
+_LOCK_CLASS = 0x72616E6B  # namespace of the advisory locks: "rank"
+_DEFAULTS = {  # timeouts that detect a dead network within seconds
     "connect_timeout": 5,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -149,18 +153,19 @@ _DEFAULTS = {  # a server that is unreachable is given up in seconds
     "tcp_user_timeout": 10_000,
     "application_name": "ranktron",
 }
-_MEASURING = 30.0  # seconds between measurements of the tables' size
+_SIZE_INTERVAL = 30.0  # seconds between measurements of the tables' size
+_logger = logging.getLogger("ranktron.service")
 
 
 class PostgresJournal(SQLJournal):
-    """The journal in a database, for the elected server; its folder, which it locks, holds only the mark.
+    """The journal in a PostgreSQL database, of the elected leader. The state folder is locked and holds only the mark.
 
     Parameters
     ----------
     folder : Path
-        Where the mark is kept.
+        State folder, for the high-water mark.
     address : str
-        `postgresql://user@host/name`, or what else libpq takes.
+        `postgresql://user@host/name`, or another connection string of libpq.
     """
 
     def __init__(self, folder: Path, address: str) -> None:
@@ -168,19 +173,20 @@ class PostgresJournal(SQLJournal):
 
 
 class PostgresDatabase:
-    """The session of the elected server; a lost one is replaced when the next transaction begins."""
+    """The leader's session; `begin` replaces it if it was lost."""
 
     def __init__(self, folder: Path, address: str) -> None:
         try:
             self._settings: dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(address)}
         except psycopg.Error as error:
-            raise DataError(f"the journal's address is not one of PostgreSQL: {_sentence(error)}") from None
-        self.mark_needed = False
-        self._elected, self._process = False, 0
-        self._size, self._measured = 0, -_MEASURING
-        self._connection = self._connect()
+            raise DataError(f"the journal's address is not valid for PostgreSQL: {_first_line(error)}") from None
+        self.mark_needed = False  # a server that has never led has none; read by the journal
+        self._elected = False  # whether this session holds the advisory lock; `_connect` clears, `_elect` sets
+        self._backend = 0  # process id of the session, checked by `check`; set by `_connect`
+        self._size, self._measured_at = 0, -_SIZE_INTERVAL  # updated by `commit`
+        self._connection = self._connect()  # replaced by `begin`
         try:
-            self._make_tables()
+            self._create_tables()
             self._check_folder(folder)
             if not self._elected and not self._elect():
                 raise InUseError(f"{self} is in use by another server: it is the leader")
@@ -197,35 +203,35 @@ class PostgresDatabase:
 
     def _connect(self) -> psycopg.Connection[Any]:
         connection = self.open_session()
-        with _explained():
-            self._elected, self._process = False, _value(connection, "SELECT pg_backend_pid()")
+        with _journal_errors():
+            self._elected, self._backend = False, _value(connection, "SELECT pg_backend_pid()")
         return connection
 
     def open_session(self) -> psycopg.Connection[Any]:
-        """A new connection; servers whose settings could lose commits are refused."""
+        """Connects to a server that is durable and accepts writes; refuses others."""
         try:
             connection = psycopg.connect(**self._settings, autocommit=True, cursor_factory=psycopg.RawCursor)
         except psycopg.Error as error:
-            raise JournalError(f"PostgreSQL cannot be reached: {_sentence(error)}") from None
+            raise JournalError(f"PostgreSQL cannot be reached: {_first_line(error)}") from None
         try:
             for setting in ("fsync", "synchronous_commit", "full_page_writes"):
                 if _value(connection, f"SHOW {setting}") == "off":
-                    danger = "what is acknowledged could be lost in a crash"
-                    raise JournalError(f"PostgreSQL runs with {setting} = off, and {danger}: switch it on")
+                    message = f"PostgreSQL runs with {setting} = off, so that a crash could lose acknowledged feedback"
+                    raise JournalError(f"{message}: switch it on")
             if _value(connection, "SELECT pg_is_in_recovery()"):
-                raise JournalError("this PostgreSQL server is a replica, which takes no writes: name the primary")
+                raise JournalError("this PostgreSQL server is a read-only replica: give the address of the primary")
             connection.execute("SET work_mem = '256MB'")  # for queries over all open rounds
         except psycopg.Error as error:
             connection.close()
-            raise JournalError(f"PostgreSQL cannot be used: {_sentence(error)}") from None
+            raise JournalError(f"PostgreSQL cannot be used: {_first_line(error)}") from None
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _make_tables(self) -> None:
-        with _explained(), self._connection.transaction():
-            self._connection.execute("SELECT pg_advisory_xact_lock($1)", (_CLASS << 32,))  # one server at a time
+    def _create_tables(self) -> None:
+        with _journal_errors(), self._connection.transaction():
+            self._connection.execute("SELECT pg_advisory_xact_lock($1)", (_LOCK_CLASS << 32,))  # one server at a time
             if _value(self._connection, "SELECT to_regclass('rankers')") is None:
                 for statement in _SCHEMA.split(";"):
                     if statement.strip():
@@ -238,10 +244,10 @@ class PostgresDatabase:
                 raise FormatError(self, version)
 
     def _check_folder(self, folder: Path) -> None:
-        """Refuses the folder of another journal, whose mark would be taken for that of this database."""
+        """Refuses a folder with the high-water mark of another journal."""
         if (folder / "log.sqlite").exists():
-            raise DataError(f"{folder} holds a journal in SQLite: choose another folder for one in PostgreSQL")
-        with _explained():
+            raise DataError(f"{folder} contains an SQLite journal: choose another folder for one in PostgreSQL")
+        with _journal_errors():
             identity = " ".join(map(str, self._connection.execute(_IDENTITY).fetchone() or ()))
         file = folder / "database"
         if not file.exists():
@@ -252,18 +258,18 @@ class PostgresDatabase:
     def _elect(self) -> bool:
         """Tries to become the leader."""
         query = "SELECT pg_try_advisory_lock($1::bigint << 32 | 'owner'::regclass::oid::bigint)"
-        with _explained():
-            self._elected = bool(_value(self._connection, query, _CLASS))
+        with _journal_errors():
+            self._elected = bool(_value(self._connection, query, _LOCK_CLASS))
         return self._elected
 
     # Statements
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
-        with _explained():
+        with _journal_errors():
             return self._connection.execute(_translate(statement), values, binary=True)
 
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        with _explained(), self._connection.cursor() as cursor:
+        with _journal_errors(), self._connection.cursor() as cursor:
             cursor.executemany(_translate(statement), rows)
 
     def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -271,38 +277,38 @@ class PostgresDatabase:
 
     def begin(self) -> None:
         self.rollback()
-        for last in (False, True):  # no transaction is open, so a lost session can be replaced
+        for final_attempt in (False, True):  # before BEGIN, a lost session can safely be replaced
             if self._connection.closed:
                 self._connection = self._connect()
             try:
                 if not self._elected:
-                    self._elect()  # its lost session may still hold the lock; the term decides
+                    self._elect()  # may fail while the lost session still holds the lock: the term is what fences
                 self.execute("BEGIN")
                 return
             except JournalError:
-                if last or not self._connection.closed:
+                if final_attempt or not self._connection.closed:
                     raise
 
     def lock(self) -> None:
         self.execute("LOCK TABLE owner IN EXCLUSIVE MODE")
 
     def check(self) -> None:
-        """Refuses poolers that change sessions between transactions: the lock belongs to one session."""
-        if self.execute("SELECT pg_backend_pid()").fetchone() != (self._process,):
-            complaint = "transactions of one connection come to different sessions"
-            raise JournalError(f"{complaint}: pool sessions, not transactions, or name PostgreSQL itself")
+        """Refuses a proxy with transaction pooling: the advisory lock belongs to one session."""
+        if self.execute("SELECT pg_backend_pid()").fetchone() != (self._backend,):
+            message = "the connection pool spreads one connection's transactions over several sessions"
+            raise JournalError(f"{message}: use session pooling, or connect to PostgreSQL directly")
 
     def commit(self) -> None:
         try:
             self._connection.execute("COMMIT")
         except psycopg.Error as error:
             if self._connection.closed:
-                lost = "PostgreSQL was lost in the middle of a commit"
-                raise UnknownOutcomeError(f"{lost}: {_sentence(error)}") from None
-            raise JournalError(f"PostgreSQL: {_sentence(error)}") from None
-        if monotonic() - self._measured > _MEASURING:
-            with suppress(psycopg.Error):  # for display
-                self._size, self._measured = int(_value(self._connection, _SIZE)), monotonic()
+                message = f"the connection to PostgreSQL was lost during a commit: {_first_line(error)}"
+                raise UnknownOutcomeError(message) from None
+            raise JournalError(f"PostgreSQL: {_first_line(error)}") from None
+        if monotonic() - self._measured_at > _SIZE_INTERVAL:
+            with suppress(psycopg.Error):  # a metric only
+                self._size, self._measured_at = int(_value(self._connection, _SIZE)), monotonic()
 
     def rollback(self) -> None:
         if not self._connection.closed and self._connection.info.transaction_status != 0:
@@ -315,13 +321,12 @@ class PostgresDatabase:
         return nullcontext()
 
     def facts(self) -> str:
-        """System, database and timeline: a restored dump is another database, point-in-time recovery another timeline.
+        """System, database and timeline, which tell whether the database was restored.
 
-        Promoting a replica begins another timeline as well.
+        A restored dump is another database; point-in-time recovery or a replica's promotion starts another timeline.
         """
         timeline = "SELECT timeline_id FROM pg_control_checkpoint()"
-        found = self.execute(_IDENTITY).fetchone(), self.execute(timeline).fetchone()
-        return str(found)
+        return str((self.execute(_IDENTITY).fetchone(), self.execute(timeline).fetchone()))
 
     def snapshots(self, ranker: int, keep: int) -> Snapshots:
         return PostgresSnapshots(self._reader.execute, ranker, keep)
@@ -336,7 +341,7 @@ class PostgresDatabase:
 
 
 class _Reader:
-    """A second session, for statements outside of the journal's transactions; any thread may use it."""
+    """A second session, for statements outside the journal's transactions; thread-safe."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
@@ -344,15 +349,15 @@ class _Reader:
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of a statement, in a transaction of its own."""
-        with _explained():
+        with _journal_errors():
             if self._connection is not None and not self._connection.closed:
-                with suppress(psycopg.OperationalError):  # a lost session: these statements can be repeated
-                    return self._ask(self._connection, statement, values)
+                with suppress(psycopg.OperationalError):  # the session may be lost: these statements are idempotent
+                    return self._fetch(self._connection, statement, values)
             self.close()
             self._connection = self._database.open_session()
-            return self._ask(self._connection, statement, values)
+            return self._fetch(self._connection, statement, values)
 
-    def _ask(self, connection: psycopg.Connection[Any], statement: str, values: Sequence[Any]) -> list[Any]:
+    def _fetch(self, connection: psycopg.Connection[Any], statement: str, values: Sequence[Any]) -> list[Any]:
         cursor = connection.execute(_translate(statement), values, binary=True)
         return cursor.fetchall() if cursor.description else []
 
@@ -362,26 +367,26 @@ class _Reader:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _journal_errors() -> Iterator[None]:
+    """Turns psycopg's errors into JournalErrors."""
     try:
         yield
     except psycopg.Error as error:
-        raise JournalError(f"PostgreSQL: {_sentence(error)}") from None
+        raise JournalError(f"PostgreSQL: {_first_line(error)}") from None
 
 
-def _sentence(error: Exception) -> str:
-    """The first line of an error of PostgreSQL."""
+def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _value(connection: psycopg.Connection[Any], query: str, *values: Any) -> Any:
-    found = connection.execute(query, values).fetchone()
-    return None if found is None else found[0]
+    row = connection.execute(query, values).fetchone()
+    return None if row is None else row[0]
 
 
 @lru_cache
 def _translate(statement: str) -> str:
-    """A statement in the dialect of PostgreSQL.
+    """A statement of SQLite's dialect in PostgreSQL's.
 
     >>> _translate("SELECT CAST(body AS BLOB) FROM rounds WHERE key > ? AND key < ?")
     'SELECT CAST(body AS BYTEA) FROM rounds WHERE key > $1 AND key < $2'

@@ -1,4 +1,4 @@
-"""Snapshots: a ranker at one version, each in a file that is written atomically."""
+"""Snapshots: the complete state of a ranker at one version, in a file that is written atomically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _logger = logging.getLogger("ranktron.service")
 
 
 class Snapshots:
-    """The snapshots of one ranker.
+    """The snapshots of one ranker: the newest `keep`, and those that a client keeps for good.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -41,25 +41,26 @@ class Snapshots:
         self.damaged = 0
 
     def remove_drafts(self) -> None:
-        """Removes incomplete files of a server that was killed."""
+        """Removes the unfinished files of a server that was killed."""
         for path in self.folder.glob(".*.tmp"):
             with suppress(OSError):  # harmless if it stays
                 path.unlink()
 
     def versions(self) -> list[int]:
-        """The versions with a snapshot, oldest first."""
+        """The versions of all snapshots, in ascending order."""
         return sorted({*self._with("snapshot"), *self._with("kept")})
 
     def pinned(self) -> list[int]:
-        """The versions that a client has pinned: newer snapshots do not replace them."""
+        """The versions kept for good, exempt from the limit `keep`."""
         return self._with("kept")
 
-    def _with(self, ending: str) -> list[int]:
-        paths = [path for path in self.folder.glob(f"*.{ending}") if path.stem.isdecimal() and path.is_file()]
-        return sorted(int(path.stem) for path in paths)  # a named pipe would block the reader
+    def _with(self, suffix: str) -> list[int]:
+        # regular files only: opening a named pipe would block
+        paths = [path for path in self.folder.glob(f"*.{suffix}") if path.stem.isdecimal() and path.is_file()]
+        return sorted(int(path.stem) for path in paths)
 
     def write(self, version: int, data: bytes, *, pinned: bool = False) -> None:
-        """Writes a snapshot, flushes it to disk, and removes the oldest ones that are not pinned."""
+        """Writes a snapshot, flushes it to disk, and deletes the oldest ones over the limit `keep`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with atomically(self.folder / f"{version:016d}.{'kept' if pinned else 'snapshot'}") as file:
             file.write(data)
@@ -68,7 +69,7 @@ class Snapshots:
             (self.folder / f"{old:016d}.snapshot").unlink(missing_ok=True)
 
     def pin(self, version: int) -> None:
-        """Pins an existing snapshot."""
+        """Exempts an existing snapshot from the limit `keep`."""
         try:
             self._path(version).rename(self.folder / f"{version:016d}.kept")
         except OSError as error:
@@ -76,29 +77,32 @@ class Snapshots:
         _flush(self.folder)
 
     def remove(self, version: int) -> None:
-        """Removes a snapshot; the two newest are needed, since recovery starts from them."""
+        """Deletes a snapshot; the two newest are refused, since recovery starts from them."""
         check_not_needed(version, self.versions())
-        for ending in ("kept", "snapshot"):
-            (self.folder / f"{version:016d}.{ending}").unlink(missing_ok=True)
+        for suffix in ("kept", "snapshot"):
+            (self.folder / f"{version:016d}.{suffix}").unlink(missing_ok=True)
         _flush(self.folder)
 
     def read(self, version: int) -> dict[str, Any]:
-        """The content of a snapshot; a damaged one is an error."""
+        """The snapshot of a version; a DataError if it is missing or damaged."""
         return serialization.deserialize(self._load(version), self._name(version))
 
-    def newest(self, misfit: Callable[[Mapping[str, Any]], str] = lambda kept: "") -> Mapping[str, Any] | None:
-        """The newest snapshot that is intact and fits; damaged ones are reported, misfits renamed."""
+    def newest(self, misfit: Callable[[Mapping[str, Any]], str] = lambda snapshot: "") -> Mapping[str, Any] | None:
+        """The newest intact snapshot for which `misfit` returns "".
+
+        Damaged snapshots are skipped. Those with a misfit, a reason why they do not belong to the journal, are renamed.
+        """
         for version in reversed(self.versions()):
             try:
-                kept = self.read(version)
+                snapshot = self.read(version)
             except DataError as error:
                 self.damaged += 1
                 _logger.warning("%s: an older snapshot is used", error)
                 continue
-            why = misfit(kept)
-            if not why:
-                return kept
-            self._put_away(version, why)
+            reason = misfit(snapshot)
+            if not reason:
+                return snapshot
+            self._reject(version, reason)
         return None
 
     def clear(self) -> None:
@@ -111,8 +115,8 @@ class Snapshots:
         except OSError as error:
             raise DataError(f"{path.name} cannot be read: {error.strerror}") from None
 
-    def _put_away(self, version: int, why: str) -> None:
-        _logger.warning("%s %s: it is renamed, and an older snapshot is used", self._path(version), why)
+    def _reject(self, version: int, reason: str) -> None:
+        _logger.warning("%s %s: it is renamed, and an older snapshot is used", self._path(version), reason)
         self._path(version).rename(self._path(version).with_suffix(".foreign"))
 
     def _name(self, version: int) -> str:
@@ -124,16 +128,16 @@ class Snapshots:
 
 
 def check_not_needed(version: int, versions: list[int]) -> None:
-    """Refuses to remove one of the two newest versions."""
+    """Refuses to delete one of the two newest versions."""
     if version in versions[-2:]:
-        newest = f"version {version} is one of the two newest that are kept, from which a start goes on"
-        raise DataError(f"{newest}: it can go when there are two newer ones")
+        message = f"version {version} is one of the two newest, from which recovery starts"
+        raise DataError(f"{message}: it can be deleted once there are two newer ones")
 
 
 def _flush(folder: Path) -> None:
-    """Flushes the list of files in a folder to disk."""
-    number = os.open(folder, os.O_RDONLY)
+    """Flushes a folder's directory entries to disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(number)
+        os.fsync(descriptor)
     finally:
-        os.close(number)
+        os.close(descriptor)

@@ -99,7 +99,7 @@ def test_each_event_is_learnt_once_and_a_second_reading_finds_nothing_new(servin
 
 @pytest.mark.parametrize("how", ["before", "after"])
 def test_an_answer_that_gets_lost_changes_nothing(serving, tmp_path, how, monkeypatch):
-    monkeypatch.setattr("ranktron.service.ingest.sources._PAUSE", 0.0)
+    monkeypatch.setattr("ranktron.service.ingest.sources._RETRY_INTERVAL", 0.0)
     models = []
     for name, cut in (("whole", lambda count: None), ("cut", lambda count: how if count in (1, 3, 4) else None)):
         path = tmp_path / f"{name}.jsonl"
@@ -226,10 +226,10 @@ def test_files_are_known_by_identity_and_beginning(tmp_path):
     assert JsonLinesFile(path).name == first
     path.write_text("two\n")  # the same file with another beginning
     assert JsonLinesFile(path).name != first
-    with pytest.raises(Exception, match="cut off"):
+    with pytest.raises(Exception, match="truncated"):
         list(JsonLinesFile(path).read(100))
     (tmp_path / "b").write_text("no end")
-    with pytest.raises(Exception, match="no whole line"):
+    with pytest.raises(Exception, match="no complete line"):
         JsonLinesFile(tmp_path / "b")
 
 

@@ -57,10 +57,10 @@ def test_a_batch_that_ends_in_the_middle_of_what_was_fetched_is_gone_on_with(bro
     with KafkaTopic(broker.topic("ahead", [f"m{i}" for i in range(20)])) as topic:
         first, second = topic.partitions[:2]
         assert [message.body for message in first.read(0)] == [f"m{i}".encode() for i in range(0, 20, 2)]
-        assert [message.place for message in first.read(7)] == [7, 8, 9]
-        assert [message.place for message in first.read(2)] == [2, 3, 4, 5, 6, 7, 8, 9]  # back again
+        assert [message.offset for message in first.read(7)] == [7, 8, 9]
+        assert [message.offset for message in first.read(2)] == [2, 3, 4, 5, 6, 7, 8, 9]  # back again
         assert next(second.read(3)).body == b"m7"
-        assert [(message.place, message.next) for message in second.read(8)] == [(8, 9), (9, 10)]
+        assert [(message.offset, message.next) for message in second.read(8)] == [(8, 9), (9, 10)]
         broker.topic("ahead", ["more", "and more"])
         assert [message.body for message in first.read(10)] == [b"more"]
         with pytest.raises(DataError, match="ends at 11, before 12"):
@@ -99,19 +99,19 @@ def test_messages_that_were_deleted_unread_are_named(broker):
         source = KafkaPartition(topic, topic.partitions[0]._partition, "deleted")
         gone, *others = source.read(2)
         assert gone == (2, 5, b"", "messages 2 to 4 were deleted by Kafka before they were read")
-        assert [message.place for message in others] == [5, 6]
+        assert [message.offset for message in others] == [5, 6]
         fresh = KafkaPartition(topic, topic.partitions[0]._partition, "fresh")
-        assert [message.place for message in fresh.read(0)] == [5, 6]  # nobody had read anything
+        assert [message.offset for message in fresh.read(0)] == [5, 6]  # nobody had read anything
         topic.consumer = real
 
 
 def test_addresses_and_settings_are_checked(broker):
     for address in ("kafka://broker:9092", "kafka:///topic", "kafka://broker/a/b"):
-        with pytest.raises(DataError, match="is named kafka://broker:9092/topic"):
+        with pytest.raises(DataError, match="is given as kafka://broker:9092/topic"):
             KafkaTopic(address)
-    with pytest.raises(DataError, match="'password' is no setting of Kafka"):
+    with pytest.raises(DataError, match="'password' is not a Kafka setting"):
         KafkaTopic("kafka://broker:9092/topic", {"password": "x"})
-    with pytest.raises(DataError, match="a file for TLS cannot be read"):
+    with pytest.raises(DataError, match="a TLS file cannot be read"):
         KafkaTopic("kafka://broker:9092/topic", {"cafile": "/nowhere"})
     with pytest.raises(DataError, match="cannot be read"), KafkaTopic("kafka://127.0.0.1:1/topic"):
         pass

@@ -15,7 +15,7 @@ from ranktron.cli import main
 from ranktron.errors import DataError
 from ranktron.service.demo import standard_library as library
 from ranktron.service.demo.inventory import SKIPPED
-from ranktron.service.demo.routes import DEFINITION, EXAMPLES, HEARD, QUERIES, RANKER
+from ranktron.service.demo.routes import DEFINITION, EXAMPLES, QUERIES, RANKER, K
 from ranktron.service.demo.search import CANDIDATES, FEATURES, Index
 from ranktron.service.demo.standard_library import LibraryEntry, standard_library
 
@@ -44,7 +44,7 @@ def test_a_reader_that_fails_is_an_error(script, tmp_path, monkeypatch):
 def test_a_reader_that_hangs_is_ended(tmp_path, monkeypatch):
     (tmp_path / "script.py").write_text("import time; print(9, flush=True); time.sleep(600)")
     monkeypatch.setattr(library, "SCRIPT", tmp_path / "script.py")
-    monkeypatch.setattr(library, "PATIENCE", 1.0)
+    monkeypatch.setattr(library, "TIMEOUT", 1.0)
     with pytest.raises(DataError, match="could not be read"):
         standard_library()
 
@@ -126,8 +126,8 @@ def session(service, queries, grade):
     for query in queries:
         found, answer = ask(service, query)
         features = {each["id"]: each["features"] for each in found}
-        first = [each["id"] for each in answer["ranking"][:HEARD]]
-        best = sum(sorted(map(likes, features.values()), reverse=True)[:HEARD])
+        first = [each["id"] for each in answer["ranking"][:K]]
+        best = sum(sorted(map(likes, features.values()), reverse=True)[:K])
         shares.append(sum(likes(features[name]) for name in first) / best)
         labels = {name: grade(features[name]) for name in first}
         assert service.done("POST", f"/v1/rankers/{RANKER}/feedback", {"round": answer["round"], "labels": labels})[
@@ -166,7 +166,7 @@ def test_the_first_list_is_that_of_plain_search(service, index):
 
 def test_the_ranker_hears_of_as_many_as_the_page_says(service):
     setup = service.done("GET", "/demo/setup")
-    assert setup["k"] == DEFINITION.parameters["k"] == HEARD
+    assert setup["k"] == DEFINITION.parameters["k"] == K
     assert list(setup["features"]) == setup["definition"]["features"] == list(FEATURES)
 
 

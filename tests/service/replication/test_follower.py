@@ -167,7 +167,7 @@ def test_the_rounds_of_followers_survive_the_leader(tmp_path):
             assert await client.tell(kept[0], status=503) == "leader_away"
             away = await client.rank(np.eye(3))  # rankings go on, and are handed in later
             await site.lead()
-            await until(lambda: not follower.rankers["shop"]._shown)
+            await until(lambda: not follower.rankers["shop"]._pending)
             for shown in (*kept, away):
                 assert (await client.tell(shown))["learned"]
             await same(site, follower)
@@ -206,8 +206,8 @@ def test_a_leader_that_was_set_back_is_followed_to_where_it_is_now(tmp_path):
 
 
 def test_a_follower_that_lacks_too_much_gets_a_copy(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal_feed, "_MOST", 3_000)
-    monkeypatch.setattr(followers, "_WAIT", 0.0)
+    monkeypatch.setattr(journal_feed, "_BUFFER_BYTES", 3_000)
+    monkeypatch.setattr(followers, "_LONG_POLL", 0.0)
     follow = followers.Follower.follow
 
     async def run():

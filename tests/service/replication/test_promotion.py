@@ -14,7 +14,7 @@ from ranktron.cli.main import cli
 from ranktron.service.auth import Tokens
 from ranktron.service.config import Config
 from ranktron.service.http.app import application
-from ranktron.service.replication.follower import PROMOTED
+from ranktron.service.replication.follower import TERMS_PER_PROMOTION
 from ranktron.service.replication.promotion import PromotableApplication
 from ranktron.service.sealing_keys import SealingKeys, new_key
 from ranktron.service.service import RankingService
@@ -39,7 +39,7 @@ async def followed(site, folder, feedbacks=8):
     """A client of a server that follows, which has a ranker that has learnt."""
     client, follower = await site.follow()
     client.app = app = promotable(site, follower, folder)
-    app._following = site.tasks.pop()[0]
+    app._follow_task = site.tasks.pop()[0]
     await client.ask("PUT", "/v1/rankers/shop", DEFINITION)
     await until(lambda: "shop" in follower.rankers)
     for X, _ in some_lists(feedbacks):
@@ -62,7 +62,7 @@ def test_a_promoted_follower_goes_on_with_the_leaders_weights(tmp_path):
             told = await client.ask("POST", "/v1/promote", {})
             assert told["rankers"] == [{"name": "shop", "version": 9, "acknowledged": 9}]
             assert not told["reached"]
-            assert told["term"] == PROMOTED + 1 > term
+            assert told["term"] == TERMS_PER_PROMOTION + 1 > term
             assert app.service.live("shop").model.to_bytes() == model
             assert await client.tell(answered, status=410) == "round_gone"  # it was learnt from: not twice
             assert await client.tell(handed_in, status=410) == "round_gone"  # only the leader had it
@@ -75,7 +75,7 @@ def test_a_promoted_follower_goes_on_with_the_leaders_weights(tmp_path):
             await app.stop()
             again = RankingService(tmp_path / "promoted", CONFIG)
             assert again.live("shop").model.to_bytes() == weights
-            assert again.journal.term == PROMOTED + 2
+            assert again.journal.term == TERMS_PER_PROMOTION + 2
             again.journal.close()
             await site.lead()
             old = Client(application(site.service))
@@ -202,7 +202,7 @@ def test_killing_the_leader_under_load_and_promoting_its_follower(Program, tmp_p
             assert {status for status, *_ in user.wrong} <= {503}  # the leader is away
         done = CliRunner().invoke(cli, ["promote", follower.url])
         assert done.exit_code == 0, done.output
-        found = re.search(r"shop: goes on from version (\d+); the leader had (\d+) at least", done.output)
+        found = re.search(r"shop: continues from version (\d+); the old leader had at least (\d+)", done.output)
         assert found, done.output
         version, known = int(found[1]), int(found[2])
         acknowledged = {told[1]: number for user in users for number, told in user.acknowledged.items()}

@@ -82,12 +82,12 @@ def test_why_is_in_the_journal_and_survives(tmp_path, serving):
 
 
 def test_going_back_is_done_after_a_crash_in_between(tmp_path, serving, monkeypatch):
-    from ranktron.service.experiments.experiments import Consequences
+    from ranktron.service.experiments.experiments import FollowUps
 
     with serving(tmp_path / "state") as talk:
         guarded(talk)
         with monkeypatch.context() as patch:
-            patch.setattr(Consequences, "_go_back", lambda self, experiment: None)
+            patch.setattr(FollowUps, "_roll_back", lambda self, experiment: None)
             break_it(talk)
             talk.crash()
     with serving(tmp_path / "state") as talk:

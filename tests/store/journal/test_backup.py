@@ -119,13 +119,13 @@ def test_nothing_is_written_over(serving, tmp_path):
     with serving(tmp_path / "state") as talk:
         talk.make()
         back_up(tmp_path / "state", tmp_path / "b")
-        with pytest.raises(DataError, match="nothing is written over it"):
+        with pytest.raises(DataError, match="exists and is not overwritten"):
             back_up(tmp_path / "state", tmp_path / "b")
-        with pytest.raises(DataError, match="nothing is written over it"):
+        with pytest.raises(DataError, match="exists and is not overwritten"):
             restore(tmp_path / "b", tmp_path / "state")
-    with pytest.raises(DataError, match="no state folder"):
+    with pytest.raises(DataError, match="not a state folder"):
         back_up(tmp_path, tmp_path / "c")
-    with pytest.raises(DataError, match="no backup"):
+    with pytest.raises(DataError, match="not a backup"):
         restore(tmp_path / "state", tmp_path / "c")
     assert not [path for path in tmp_path.iterdir() if path.name not in ("state", "b")]
 
@@ -137,7 +137,7 @@ def test_a_backup_that_lacks_something_is_not_restored(serving, tmp_path):
         talk.written()
         back_up(tmp_path / "state", tmp_path / "b")
     shutil.rmtree(tmp_path / "b" / "snapshots")
-    with pytest.raises(DataError, match="take another backup"):
+    with pytest.raises(DataError, match="use another backup"):
         restore(tmp_path / "b", tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
@@ -148,7 +148,7 @@ def test_snapshots_that_go_too_fast_are_said_so(serving, tmp_path, monkeypatch):
         talk.play(9)
         talk.written()
         monkeypatch.setattr(backups, "_copy_snapshots", lambda *_folders: None)
-        with pytest.raises(DataError, match="went faster"):
+        with pytest.raises(DataError, match="deleted snapshots before they were copied"):
             back_up(tmp_path / "state", tmp_path / "b")
     assert not (tmp_path / "b").exists()
 

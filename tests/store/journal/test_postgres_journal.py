@@ -223,7 +223,7 @@ def wait_for(postgres, setting, value):
 
 def test_settings_that_lose_what_was_acknowledged_are_refused(serving, state, postgres):
     address = serving.address(state)
-    with pytest.raises(DataError, match="runs with synchronous_commit = off, and what is acknowledged could be lost"):
+    with pytest.raises(DataError, match="runs with synchronous_commit = off, so that a crash could lose acknowledged"):
         open_journal(state, f"{address}%20-csynchronous_commit%3Doff")
     for setting in ("fsync", "full_page_writes"):
         postgres.execute(f"ALTER SYSTEM SET {setting} = off")
@@ -245,13 +245,13 @@ def test_sessions_that_a_pool_changes_are_refused(serving, state):
         shown = talk.rank(ROUND)
         talk.written()
         database = talk.service.journal._database
-        process, database._process = database._process, 1
+        process, database._backend = database._backend, 1
         answer = talk.request(
             "POST", "/v1/rankers/shop/feedback", json.dumps(body(shown)).encode(), content_type="application/json"
         )
         assert answer.status == 503
-        assert b"pool sessions, not transactions" in answer.content
-        database._process = process
+        assert b"use session pooling" in answer.content
+        database._backend = process
 
 
 def test_a_server_that_cannot_be_reached_is_named_without_its_password(tmp_path):
@@ -259,14 +259,14 @@ def test_a_server_that_cannot_be_reached_is_named_without_its_password(tmp_path)
         open_journal(tmp_path, "postgresql://shop:secret@127.0.0.1:1/shop")
     assert "secret" not in str(refused.value)
     assert "\n" not in str(refused.value)
-    with pytest.raises(DataError, match="address is not one of PostgreSQL"):
+    with pytest.raises(DataError, match="address is not valid for PostgreSQL"):
         open_journal(tmp_path, "postgresql://shop?colour=red")
 
 
 def test_a_folder_belongs_to_one_journal(serving, state, tmp_path):
     address = serving.address(state)
     open_journal(tmp_path / "lite").close()
-    with pytest.raises(DataError, match="holds a journal in SQLite"):
+    with pytest.raises(DataError, match="contains an SQLite journal"):
         open_journal(tmp_path / "lite", address)
     open_journal(state, address).close()
     with pytest.raises(DataError, match="belongs to a server whose journal is in PostgreSQL"):
