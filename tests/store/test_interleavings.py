@@ -16,7 +16,7 @@ from ranktron.service.service import RankingService
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import feedback_labels
 from ranktron.store.rankers import live_ranker as live_rankers
-from ranktron.store.rankers.replay import _entry
+from ranktron.store.rankers.recovery import _entry
 from ranktron.store.types import Definition, Document, ErrorAnswer, FeedbackRequest, RankRequest, RollbackRequest
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model
