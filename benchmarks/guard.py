@@ -9,7 +9,7 @@ click) is below that of the incumbent's on the same list by more than the tolera
 import numpy as np
 
 from ranktron.learners import top_k_ranker
-from ranktron.store.experiments.assignment import assigned_arm, user_key
+from ranktron.store.experiments.arms import assigned_arm, user_key
 from ranktron.store.experiments.tally import Tally
 from ranktron.store.experiments.types import ArmDefinition, ExperimentDefinition, GuardDefinition
 from ranktron.types import Feedback

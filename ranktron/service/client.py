@@ -3,18 +3,271 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
-from urllib.parse import quote
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
 
-from ranktron.service.experiments.client import ExperimentCalls
-from ranktron.service.service_connection import (
-    Documents,
-    ServiceConnection,
-    ServiceError,
-    encode_documents,
-    encode_feedback,
-)
+from ranktron.errors import DataError, RanktronError
+
+_TIMEOUT = 10.0  # seconds
+_COMPILE_TIMEOUT = 60.0  # seconds, for requests that load a model: the service may have to compile
+
+
+class ServiceError(RanktronError):
+    """A request that the service refused or did not answer.
+
+    Parameters
+    ----------
+    status : int
+        The HTTP status; 0 if there was no answer.
+    code : str
+        The error code: stable, for programs.
+    message : str
+        One sentence that describes the error, for people.
+
+    Examples
+    --------
+    >>> error = ServiceError(404, "unknown_ranker", "there is no ranker 'shop'")
+    >>> error.status, error.code
+    (404, 'unknown_ranker')
+    """
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class ServiceConnection:
+    """Sends requests over one connection, opened by the first of them."""
+
+    def __init__(
+        self, url: str = "http://127.0.0.1:8080", token: str | None = None, timeout: float | None = None
+    ) -> None:
+        parts = urlsplit(url)
+        connections = {"http": HTTPConnection, "https": HTTPSConnection}
+        if parts.scheme not in connections or not parts.hostname:
+            raise DataError(f"a service's address is http://... or https://..., not {url!r}")
+        self._connection = connections[parts.scheme](parts.hostname, parts.port)
+        self._base, self._token, self._timeout = parts.path.rstrip("/"), token, timeout
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection; the next request opens a new one."""
+        self._connection.close()
+
+    def _request(
+        self, method: str, path: str, content: Mapping[str, Any] | None = None, repeatable: bool = True
+    ) -> dict[str, Any]:
+        try:
+            body = b"" if content is None else json.dumps(content, allow_nan=False).encode()
+        except ValueError:
+            raise DataError("a NaN or an infinite number cannot be sent: all numbers must be finite") from None
+        answer: dict[str, Any] = json.loads(self._send(method, path, body, "application/json", repeatable))
+        return answer
+
+    def _set_timeout(self, default: float) -> None:
+        self._connection.timeout = default if self._timeout is None else self._timeout
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(self._connection.timeout)
+
+    def _send(self, method: str, path: str, body: bytes, content_type: str, repeatable: bool = True) -> bytes:
+        headers = {"Content-Type": content_type} if body else {}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        reused, maybe_received = self._connection.sock is not None, False
+        self._set_timeout(_COMPILE_TIMEOUT if method == "PUT" or path.endswith("/model") else _TIMEOUT)
+        try:
+            self._connection.request(method, self._base + path, body or None, headers)
+            maybe_received = True  # the service ignores incomplete requests; from here on it has the whole one
+            response = self._connection.getresponse()
+            data: bytes = response.read()
+        except (OSError, HTTPException) as error:
+            self.close()
+            if reused and isinstance(error, ConnectionError) and (repeatable or not maybe_received):
+                return self._send(method, path, body, content_type, repeatable)
+            address = f"{self._connection.host}:{self._connection.port}"
+            message = f"no answer from the service at {address}: {error or type(error).__name__}"
+            hint = "; is `ranktron serve` running there?" if isinstance(error, ConnectionRefusedError) else ""
+            raise ServiceError(0, "no_answer", message + hint) from None
+        if response.status != 200:
+            raise _decode_error(response.status, data)
+        return data
+
+
+def _decode_error(status: int, data: bytes) -> ServiceError:
+    try:
+        error = json.loads(data)["error"]
+        return ServiceError(status, error["code"], error["message"])
+    except (ValueError, KeyError, TypeError):
+        return ServiceError(status, "unknown", f"the service answered with status {status}")
+
+
+Documents = Mapping[str, Sequence[float] | Mapping[str, float]]
+"""{id: features}; features as a list in the ranker's order, or as {name: value}."""
+
+
+def encode_documents(documents: Documents) -> list[dict[str, Any]]:
+    """The `documents` of a request.
+
+    >>> encode_documents({"a": [1, 2]})
+    [{'id': 'a', 'features': [1.0, 2.0]}]
+    """
+    return [
+        {"id": name, "features": dict(features) if isinstance(features, Mapping) else [float(x) for x in features]}
+        for name, features in documents.items()
+    ]
+
+
+def encode_feedback(
+    round: int,
+    labels: Mapping[str, float] | None,
+    clicks: Sequence[str] | None,
+    gains: Mapping[str, float] | None,
+    carry: str | None = None,
+) -> dict[str, Any]:
+    """The body of a feedback request.
+
+    >>> encode_feedback(7, None, ["a"], None)
+    {'round': 7, 'clicks': ['a']}
+    """
+    fields = {
+        "labels": None if labels is None else dict(labels),
+        "clicks": None if clicks is None else list(clicks),
+        "gains": None if gains is None else dict(gains),
+        "carry": carry,
+    }
+    return {"round": round, **{key: value for key, value in fields.items() if value is not None}}
+
+
+class ExperimentCalls:
+    """The methods of `Client` for experiments."""
+
+    @abstractmethod
+    def _request(
+        self, method: str, path: str, content: Mapping[str, Any] | None = None, repeatable: bool = True
+    ) -> dict[str, Any]: ...
+
+    def create_experiment(self, name: str, arms: Sequence[str], **settings: Any) -> dict[str, Any]:
+        """Starts an experiment, which compares rankers on live traffic; idempotent.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+        arms : sequence of str
+            Rankers, such as "shop", or kept versions of them, such as "shop:7".
+        settings : dict
+            `method`, `shares`, `metric`, `k`, `level`, `users`, `promote`, `seed`, `close_after`, `guard`.
+        """
+        return self._request("PUT", _path(name), {"arms": [encode_arm(arm) for arm in arms], **settings})
+
+    def experiments(self) -> list[dict[str, Any]]:
+        """All experiments, each with its verdict."""
+        experiments: list[dict[str, Any]] = self._request("GET", "/v1/experiments")["experiments"]
+        return experiments
+
+    def experiment(self, name: str) -> dict[str, Any]:
+        """An experiment and its verdict: `winner`, `pairs` with confidence sequences, `why` in words.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+        """
+        return self._request("GET", _path(name))
+
+    def delete_experiment(self, name: str) -> None:
+        """Deletes an experiment; its rankers stay as they are.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+        """
+        self._request("DELETE", _path(name))
+
+    def rank_experiment(
+        self, name: str, documents: Documents, user: str = "", query: str = "", shown: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Ranks documents for a user, by the experiment's method.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+        documents : dict
+            {id: features}; features as a list in the order of the rankers, or as {name: value}.
+        user : str
+            Id of the user; the same user sees the same arm.
+        query : str
+            The user's query; shown on the dashboard.
+        shown : sequence of str, optional
+            In apprentice mode, the ids in the order of your own system.
+        """
+        content = {"query": query, "user": user, "documents": encode_documents(documents)}
+        if shown is not None:
+            content["shown"] = list(shown)
+        return self._request("POST", _path(name, "/rank"), content)
+
+    def feedback_experiment(
+        self,
+        name: str,
+        round: int,
+        labels: Mapping[str, float] | None = None,
+        *,
+        clicks: Sequence[str] | None = None,
+        gains: Mapping[str, float] | None = None,
+    ) -> dict[str, Any]:
+        """Sends feedback on a round of an experiment, as `feedback` does. Safe to retry.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+        round : int
+            The round that `rank_experiment` returned.
+        labels : dict, optional
+            {id: label}, for any of the top k.
+        clicks : sequence of str, optional
+            The ids of the clicked documents; an empty list if none was.
+        gains : dict, optional
+            {id: gain}, the total gain of each document so far.
+        """
+        return self._request("POST", _path(name, "/feedback"), encode_feedback(round, labels, clicks, gains))
+
+    def promote_experiment(self, name: str) -> dict[str, Any]:
+        """Shows the winner to all users; with a guard, makes the ranker's current version the incumbent.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+        """
+        return self._request("POST", _path(name, "/promote"))
+
+
+def _path(name: str, suffix: str = "") -> str:
+    return f"/v1/experiments/{quote(name, safe='')}{suffix}"
+
+
+def encode_arm(text: str) -> dict[str, Any]:
+    """An arm of the request that creates an experiment.
+
+    >>> encode_arm("shop"), encode_arm("shop:7")
+    ({'ranker': 'shop'}, {'ranker': 'shop', 'version': 7})
+    """
+    ranker, colon, version = text.partition(":")
+    if colon and not (version.isascii() and version.isdecimal()):
+        raise DataError(f"an arm is a ranker, 'shop', or one of its kept versions, 'shop:7', not {text!r}")
+    return {"ranker": ranker, "version": int(version)} if colon else {"ranker": ranker}
+
 
 __all__ = ["Client", "ServiceError"]
 

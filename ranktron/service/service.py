@@ -20,7 +20,7 @@ from msgspec import structs
 from ranktron.errors import DataError
 from ranktron.service.awaiting import AwaitedWriter, awaitable
 from ranktron.service.config import Config
-from ranktron.service.experiments.experiments import Experiments
+from ranktron.service.experiments import Experiments
 from ranktron.service.http.endpoint import answer_batch
 from ranktron.service.ingest.ingestion import Ingestion
 from ranktron.service.replication.journal_feed import JournalFeed

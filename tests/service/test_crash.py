@@ -23,7 +23,7 @@ from ranktron.service.config import Config
 from ranktron.service.sealing_keys import new_key, write_keys
 from ranktron.service.service import RankingService
 from ranktron.store.journal.entries import feedback_labels
-from ranktron.store.rankers.replay import _entry
+from ranktron.store.rankers.recovery import _entry
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.types import Feedback
 

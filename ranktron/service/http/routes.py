@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ranktron.service.experiments.routes import experiment_actions
-from ranktron.service.http.endpoint import BYTES, Action, Content, answer_in_turns
+from msgspec import structs
+
+from ranktron.service.http.endpoint import BYTES, Action, Content, answer_in_turns, read_in_turns
 from ranktron.service.ingest import ingestion as i
 from ranktron.service.replication.journal_feed import FollowRequest, RoundsRequest, decode_message, encode_message
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
 from ranktron.store import types as t
 from ranktron.store.errors import RequestError
+from ranktron.store.experiments import types as e
+from ranktron.store.rankers.features import AT_ONCE
+from ranktron.store.types import FeedbackRequest
 
 PAGES = Path(__file__).parents[1] / "pages"
 _KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -23,6 +28,7 @@ _PAGE_HEADERS = (
     (b"cache-control", b"no-cache"),
 )
 _ONE = "/v1/rankers/{name}"
+_EXPERIMENT = "/v1/experiments/{name}"
 
 
 def actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
@@ -219,4 +225,46 @@ def follow_actions(service: RankingService) -> list[Action]:
     return [
         Action("POST", "/v1/follow", learnt, "admin", bytes, bytes, follow),
         Action("POST", "/v1/follow/rounds", shown, "admin", bytes, bytes, keep),
+    ]
+
+
+def experiment_actions(service: RankingService) -> list[Action]:
+    """The actions of experiments, one per route and method."""
+    experiments = service.experiments
+
+    def document_format(name: str) -> tuple[Sequence[str], bool]:
+        """The names of the arms' features, and whether values may be missing."""
+        live = [arm.live for arm in experiments.find(name).arms]
+        return live[0].names, all(each.template.imputer is not None for each in live)
+
+    def rank(request: e.ExperimentRankRequest, name: str) -> Any:
+        count = len(request.documents)
+        large = count * len(document_format(name)[0]) > 2 * AT_ONCE and count <= service.config.max_documents
+        return rank_large(name, request) if large else experiments.rank(name, request)
+
+    async def rank_large(name: str, request: e.ExperimentRankRequest) -> Any:
+        before = document_format(name)
+        documents = await read_in_turns(request.documents, *before)
+        if document_format(name) != before:  # a model was replaced meanwhile
+            return experiments.rank(name, request)
+        return experiments.rank(name, structs.replace(request, documents=documents))
+
+    def feedback(request: FeedbackRequest, name: str) -> Any:
+        return experiments.feedback(name, request)
+
+    def create(request: e.ExperimentDefinition, name: str) -> Any:
+        return experiments.create(name, request)
+
+    ranked, counted, post = e.ExperimentRankAnswer, e.ExperimentFeedbackAnswer, "POST"
+    rank_title, feedback_title = "Rank a list for a user of an experiment", "Send feedback on a round of an experiment"
+    get_title, promote_title = "An experiment and its verdict", "Show the winner to all users, or make it the incumbent"
+    delete_title, put_title = "Delete an experiment; its rankers stay", "Compare rankers on live traffic"
+    return [
+        Action(post, f"{_EXPERIMENT}/rank", rank_title, "rank", e.ExperimentRankRequest, ranked, rank),
+        Action(post, f"{_EXPERIMENT}/feedback", feedback_title, "feedback", FeedbackRequest, counted, feedback),
+        Action("GET", "/v1/experiments", "All experiments", "rank", None, e.ExperimentsAnswer, experiments.all),
+        Action("PUT", _EXPERIMENT, put_title, "admin", e.ExperimentDefinition, e.ExperimentAnswer, create),
+        Action("GET", _EXPERIMENT, get_title, "rank", None, e.ExperimentAnswer, experiments.answer),
+        Action("DELETE", _EXPERIMENT, delete_title, "admin", None, None, experiments.delete),
+        Action(post, f"{_EXPERIMENT}/promote", promote_title, "admin", None, e.ExperimentAnswer, experiments.promote),
     ]

@@ -113,9 +113,8 @@ class Ingestion:
             message = f"source {request.source!r} continues at {next_offset}, not at {request.start}"
             raise RequestError(409, "wrong_place", f"{message}: continue from there; this request changed nothing")
         # Feedback on the same rounds may be on its way to disk: its result decides what this batch adds.
-        while writes := [
-            live.rounds.unwritten[each][1] for each in self._numbers(live, request) if each in live.rounds.unwritten
-        ]:
+        unwritten = live.rounds.unwritten
+        while writes := [unwritten[each][1] for each in self._numbers(live, request) if each in unwritten]:
             await asyncio.wait([awaitable(each) for each in writes])
         dead = [(letter.place, letter.reason, letter.body.encode()) for letter in request.dead]
         entries: list[tuple[JournalEntry, Any]] = []

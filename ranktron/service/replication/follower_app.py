@@ -25,8 +25,7 @@ from ranktron.service.http.endpoint import (
     send_answer,
     send_refusal,
 )
-from ranktron.service.replication.follower import Follower
-from ranktron.service.replication.leader_client import LeaderAnswer
+from ranktron.service.replication.follower import Follower, LeaderAnswer
 from ranktron.service.telemetry import Telemetry
 from ranktron.store.errors import RequestError
 from ranktron.store.rankers.features import AT_ONCE

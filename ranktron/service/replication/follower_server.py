@@ -27,8 +27,7 @@ from ranktron.service.http.listening import (
     within_open_files,
 )
 from ranktron.service.http.logs import write_logs
-from ranktron.service.replication.follower import Follower
-from ranktron.service.replication.leader_client import LeaderClient
+from ranktron.service.replication.follower import Follower, LeaderClient
 from ranktron.service.replication.promotion import PromotableApplication
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry

@@ -10,8 +10,7 @@ from msgspec import structs
 from ranktron.errors import DataError
 from ranktron.metrics import Metric, metric
 from ranktron.store.errors import RequestError
-from ranktron.store.experiments.arms import Rankers, kept_model
-from ranktron.store.experiments.interleaving import MAX_OPTIMIZED
+from ranktron.store.experiments.arms import MAX_OPTIMIZED, Rankers, kept_model
 from ranktron.store.experiments.types import ExperimentDefinition
 
 _BOUNDED = ("mrr", "ndcg", "err", "p", "map")

@@ -12,12 +12,9 @@ from msgspec import convert, structs, to_builtins
 
 from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError, round_gone
-from ranktron.store.experiments.arms import Arm, Rankers
-from ranktron.store.experiments.assignment import SeenUsers, assigned_arm, user_key
-from ranktron.store.experiments.interleaving import mixed_page
+from ranktron.store.experiments.arms import Arm, Rankers, SeenUsers, assigned_arm, mixed_page, user_key
 from ranktron.store.experiments.rounds import CountedOutcome, ShownPage, read_outcome, read_page, read_state
-from ranktron.store.experiments.shadow import Agreement
-from ranktron.store.experiments.tally import Tally
+from ranktron.store.experiments.tally import Agreement, Tally
 from ranktron.store.experiments.types import (
     ExperimentDefinition,
     ExperimentFeedbackAnswer,

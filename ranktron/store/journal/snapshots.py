@@ -18,7 +18,7 @@ _logger = logging.getLogger("ranktron.service")
 
 
 class Snapshots:
-    """The snapshots of one ranker: the newest `keep`, and those that a client keeps for good.
+    """The snapshots of one ranker: the newest `keep`, and the pinned ones.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

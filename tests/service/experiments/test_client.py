@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from ranktron.errors import DataError
-from ranktron.service.client import Client
-from ranktron.service.experiments.client import encode_arm
+from ranktron.service.client import Client, encode_arm
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 from ranktron.store.experiments.rounds import read_outcome
 from ranktron.store.experiments.tally import Tally
-from ranktron.store.rankers.replay import _entry
+from ranktron.store.rankers.recovery import _entry
 from tests.service.test_crash import DOCUMENTS, FEATURES, KILLS, PARAMETERS, SETTINGS, User, define_ranker, torture
 
 ARMS = ("one", "other")

@@ -16,9 +16,8 @@ from ranktron.service.config import Config
 from ranktron.service.http.app import application
 from ranktron.service.replication import follower as followers
 from ranktron.service.replication import journal_feed
-from ranktron.service.replication.follower import Follower
+from ranktron.service.replication.follower import Follower, LeaderClient
 from ranktron.service.replication.follower_app import FollowerApplication
-from ranktron.service.replication.leader_client import LeaderClient
 from ranktron.service.sealing_keys import SealingKeys, new_key
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry

@@ -33,7 +33,7 @@ from ranktron.service.http.app import application
 from ranktron.service.config import Config
 from ranktron.service.replication.follower import Follower
 from ranktron.service.replication.follower_app import FollowerApplication
-from ranktron.service.replication.leader_client import LeaderClient
+from ranktron.service.replication.follower import LeaderClient
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
 from ranktron.service.auth import Tokens

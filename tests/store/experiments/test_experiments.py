@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from ranktron.service.experiments import routes
+from ranktron.service.http import routes
 from ranktron.store.experiments import views
 
 FEATURES = ["f0", "f1", "f2"]

@@ -82,7 +82,7 @@ def test_why_is_in_the_journal_and_survives(tmp_path, serving):
 
 
 def test_going_back_is_done_after_a_crash_in_between(tmp_path, serving, monkeypatch):
-    from ranktron.service.experiments.experiments import FollowUps
+    from ranktron.service.experiments import FollowUps
 
     with serving(tmp_path / "state") as talk:
         guarded(talk)

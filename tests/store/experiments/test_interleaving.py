@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranktron.metrics.interleaving.optimized import _solve
-from ranktron.store.experiments.interleaving import MIXERS, highest_credit, mixed_page, outcome_of
+from ranktron.store.experiments.arms import MIXERS, highest_credit, mixed_page, outcome_of
 
 LISTS = [(0, 1, 2, 3), *list(permutations(range(4)))[3::6], (1, 2, 3, 0)]
 

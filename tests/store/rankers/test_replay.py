@@ -9,7 +9,7 @@ from ranktron.learners.top_k import passes
 from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 from ranktron.store.journal.journal import Call
-from ranktron.store.rankers import replay
+from ranktron.store.rankers import recovery
 from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
 
 CONFIG = {"remembered": 5, "explained_rounds": 5, "snapshot_every": 10_000}
@@ -63,10 +63,10 @@ async def play(folder, parameters, rounds, algorithm="topk"):
 )
 def test_a_replay_leaves_the_ranker_that_was(tmp_path, monkeypatch, algorithm, parameters):
     live = asyncio.run(play(tmp_path, parameters, 260, algorithm))
-    monkeypatch.setattr(replay, "MANY", 16)
+    monkeypatch.setattr(recovery, "MANY", 16)
     at_once = []
     learn_many = passes.learn_many
-    monkeypatch.setattr(replay, "learn_many", lambda *given: at_once.append(learn_many(*given)) or at_once[-1])
+    monkeypatch.setattr(recovery, "learn_many", lambda *given: at_once.append(learn_many(*given)) or at_once[-1])
     service = RankingService(tmp_path, Config(**CONFIG))
     again = service.live("shop")
     service.journal.close()

@@ -1,1 +1,0 @@
-"""Experiments over HTTP: the service's experiments, their routes and their client."""
