@@ -148,9 +148,7 @@ _LONG_POLL = 0.5  # seconds that the leader holds a request open while it has no
 _RETRY_INTERVAL = 0.2  # seconds between attempts to reach a leader that does not respond
 _UPLOAD_TIMEOUT = 1.0  # seconds that a ranking waits for its round number, and then for its upload
 _LEASE_SIZE = 256  # round numbers per lease
-TERMS_PER_PROMOTION = (
-    1_000_000  # a promotion moves the term to the next multiple; restarts of the old leader add 1 each
-)
+TERMS_PER_PROMOTION = 1_000_000  # a promotion sets the term to the next multiple: an old leader's restarts add only 1
 _decode_entry = msgspec.msgpack.Decoder(JournalEntry).decode
 
 

@@ -41,48 +41,50 @@ class PostgresSnapshots(Snapshots):
     def __init__(self, execute: Callable[..., list[Any]], ranker: int, keep: int) -> None:
         super().__init__(Path(), ranker, keep)
         self._execute, self._ranker = execute, ranker
-        self._there: dict[int, bool] | None = None  # each version, and whether someone pinned to keep it
+        # Cache of the table: each version, and whether it is pinned. None while unknown: every change clears it first,
+        # so that a failed statement cannot leave it wrong.
+        self._pinned_by_version: dict[int, bool] | None = None
 
-    def _known(self) -> dict[int, bool]:
-        if self._there is None:
+    def _list(self) -> dict[int, bool]:
+        if self._pinned_by_version is None:
             query = "SELECT version, pinned FROM snapshots WHERE ranker = ? AND misfit IS NULL ORDER BY version"
-            self._there = dict(self._execute(query, (self._ranker,)))
-        return self._there
+            self._pinned_by_version = dict(self._execute(query, (self._ranker,)))
+        return self._pinned_by_version
 
     def remove_drafts(self) -> None:
         """Nothing to do: transactions are atomic."""
 
     def versions(self) -> list[int]:
-        return sorted(self._known())
+        return sorted(self._list())
 
     def pinned(self) -> list[int]:
-        return sorted(version for version, pinned in self._known().items() if pinned)
+        return sorted(version for version, pinned in self._list().items() if pinned)
 
     def write(self, version: int, data: bytes, *, pinned: bool = False) -> None:
-        known = {**self._known(), version: pinned or self._known().get(version, False)}
-        self._there = None  # unknown until read again
+        listed = {**self._list(), version: pinned or self._list().get(version, False)}
+        self._pinned_by_version = None
         self._execute(_WRITE, (self._ranker, version, pinned, data))
-        for old in sorted(each for each, kept in known.items() if not kept)[: -self.keep]:
+        for old in sorted(each for each, is_pinned in listed.items() if not is_pinned)[: -self.keep]:
             self._delete(old)
-            del known[old]
-        self._there = known
+            del listed[old]
+        self._pinned_by_version = listed
 
     def pin(self, version: int) -> None:
-        if version not in self._known():
-            raise DataError(f"version {version} cannot be kept: it is not there")
-        self._there = None
+        if version not in self._list():
+            raise DataError(f"version {version} cannot be kept: it does not exist")
+        self._pinned_by_version = None
         self._execute("UPDATE snapshots SET pinned = true WHERE ranker = ? AND version = ?", (self._ranker, version))
 
     def remove(self, version: int) -> None:
         check_not_needed(version, self.versions())
-        self._there = None
+        self._pinned_by_version = None
         self._delete(version)
 
     def _delete(self, version: int) -> None:
         self._execute("DELETE FROM snapshots WHERE ranker = ? AND version = ?", (self._ranker, version))
 
     def clear(self) -> None:
-        self._there = {}
+        self._pinned_by_version = {}
         try:
             self._execute("DELETE FROM snapshots WHERE ranker = ?", (self._ranker,))
         except JournalError as error:  # harmless: ids of rankers are not reused
@@ -90,25 +92,18 @@ class PostgresSnapshots(Snapshots):
 
     def _load(self, version: int) -> bytes:
         query = "SELECT body FROM snapshots WHERE ranker = ? AND version = ?"
-        found = self._execute(query, (self._ranker, version))
-        if not found:
-            raise DataError(f"version {version} is not there")
-        return bytes(found[0][0])
+        rows = self._execute(query, (self._ranker, version))
+        if not rows:
+            raise DataError(f"version {version} does not exist")
+        return bytes(rows[0][0])
 
-    def _put_away(self, version: int, why: str) -> None:
-        self._there = None
+    def _reject(self, version: int, reason: str) -> None:
+        self._pinned_by_version = None
         change = "UPDATE snapshots SET misfit = ? WHERE ranker = ? AND version = ?"
-        self._execute(change, (why, self._ranker, version))
+        self._execute(change, (reason, self._ranker, version))
 
     def _name(self, version: int) -> str:
         return f"the snapshot of version {version}"
-
-
-try:
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-except ModuleNotFoundError:
-    raise MissingExtra("a journal in PostgreSQL", "postgres") from None
 
 
 _SCHEMA = """

@@ -18,7 +18,7 @@ _logger = logging.getLogger("ranktron.service")
 
 
 class Snapshots:
-    """The snapshots of one ranker: the newest `keep`, and those that a client keeps for good.
+    """The snapshots of one ranker: the newest `keep`, and the pinned ones.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +51,7 @@ class Snapshots:
         return sorted({*self._with("snapshot"), *self._with("kept")})
 
     def pinned(self) -> list[int]:
-        """The versions kept for good, exempt from the limit `keep`."""
+        """The pinned versions, exempt from the limit `keep`."""
         return self._with("kept")
 
     def _with(self, suffix: str) -> list[int]:

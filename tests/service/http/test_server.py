@@ -77,7 +77,7 @@ def test_a_client_without_a_service():
 
 
 def test_a_client_sends_only_finite_numbers():
-    with pytest.raises(DataError, match="there is a NaN or an infinite number in it"):
+    with pytest.raises(DataError, match="a NaN or an infinite number cannot be sent"):
         Client().rank("shop", {"a": [float("nan")]})
 
 
@@ -313,7 +313,7 @@ def test_a_revoked_token_is_refused_at_once_after_sighup(tmp_path, Program):
             assert client.rankers()
         _, err = program.stop()
         assert program.process.returncode == 0
-        assert "again: 1 accepted" in err
+        assert ": 1 accepted" in err
     for path in [tmp_path / "state", *(tmp_path / "state").rglob("*")]:
         assert path.stat().st_mode & 0o077 == 0, path
     (tmp_path / "state").chmod(0o755)

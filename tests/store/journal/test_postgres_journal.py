@@ -332,6 +332,20 @@ def test_snapshots_are_kept_removed_and_put_away(serving, state, caplog):
         assert talk.service._rankers._snapshots(1).versions() == []
 
 
+def test_a_snapshot_of_another_ranker_is_marked_and_an_older_one_used(serving, state):
+    with serving(state, snapshot_every=3) as talk:
+        talk.make()
+        talk.play(7)
+        talk.written()
+        snapshots = talk.service.live("shop").snapshots
+        *older, newest = snapshots.versions()
+        found = snapshots.newest(lambda snapshot: "is foreign" if snapshot["version"] == newest else "")
+        assert (found["version"], snapshots.versions()) == (older[-1], older)
+    with psycopg.connect(serving.address(state), autocommit=True) as connection:
+        marked = connection.execute("SELECT version, misfit FROM snapshots WHERE misfit IS NOT NULL").fetchall()
+    assert marked == [(newest, "is foreign")]
+
+
 # The program
 
 
