@@ -15,7 +15,7 @@ from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import feedback_labels
-from ranktron.store.rankers import live_ranker as live_rankers
+from ranktron.store.rankers import open_rounds
 from ranktron.store.rankers.recovery import _entry
 from ranktron.store.types import Definition, Document, ErrorAnswer, FeedbackRequest, RankRequest, RollbackRequest
 from ranktron.training.algorithms import ALGORITHMS
@@ -42,7 +42,7 @@ class Week:
         self.refusals = set()
         self.acts = [self.rank] * 8 + [self.feedback] * 9 + [self.batch] * 2 + [self.keep, self.rollback, self.model]
         self.acts += [self.make] * 2 + [self.delete, self.jump, self.look] + [self.gain] * 4 + [self.release]
-        monkeypatch.setattr(live_rankers, "time", lambda: self.clock)
+        monkeypatch.setattr(open_rounds, "time", lambda: self.clock)
 
     def open(self, failing):
         self.service = RankingService(self.folder, CONFIG, self.journal)
