@@ -139,13 +139,10 @@ def open_client(address: Any = None) -> Iterator[Any]:
     elif not isinstance(address, str):
         yield address
     elif address == "local":
-        from dask import config
-
         count = os.cpu_count() or 1
         options = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL}  # the client reports errors
-        # Workers start in the current folder and must not import from it.
+        os.environ["PYTHONSAFEPATH"] = "1"  # workers and their helpers must not import from the current folder
         with (
-            config.set({"distributed.nanny.pre-spawn-environ.PYTHONSAFEPATH": "1"}),
             distributed.LocalCluster(n_workers=count, threads_per_worker=1, **options) as cluster,
             distributed.Client(cluster) as client,
         ):

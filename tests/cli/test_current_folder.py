@@ -33,7 +33,10 @@ def run(tmp_path):
         (folder / f"{name}.py").write_text(f"open({str(caught / name)!r}, 'w').close()\nraise ImportError({name!r})\n")
     write(Separable(features=5).rounds(12), tmp_path / "lists.rounds")
     environment = {**os.environ, "PYTHONPATH": str(Path(ranktron.__file__).parents[1])}
-    command = [sys.executable, "-P", "-m", "ranktron"]  # as the script `ranktron`, without the current folder
+    script = tmp_path / "bin" / "ranktron"  # as installed: its own folder is in sys.path, not the current one
+    script.parent.mkdir()
+    script.write_text("from ranktron.cli import main\nif __name__ == '__main__':\n    main()\n")
+    command = [sys.executable, str(script)]
 
     def run(*arguments, stop_at=None):
         process = subprocess.Popen(
