@@ -15,7 +15,7 @@ import numpy as np
 
 from ranktron.service.sealing_keys import SealingKeys, new_key
 from ranktron.service.service import RankingService
-from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
+from ranktron.store.messages import Definition, Document, FeedbackRequest, RankRequest
 
 DOCUMENTS, FEATURES, K, LISTS, REPEATS, ANSWERED = 100, 50, 10, 3_000, 5, 10
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ranktron.learners import top_k_ranker
 from ranktron.store.experiments.arms import assigned_arm, user_key
+from ranktron.store.experiments.messages import ArmDefinition, ExperimentDefinition, GuardDefinition
 from ranktron.store.experiments.tally import Tally
-from ranktron.store.experiments.types import ArmDefinition, ExperimentDefinition, GuardDefinition
 from ranktron.types import Feedback
 
 K, DOCUMENTS, FEATURES = 5, 12, 6

@@ -41,8 +41,8 @@ from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.learners.schedule import Fit, Schedule
 from ranktron.metrics import evaluate
 from ranktron.training.algorithms import algorithm
-from ranktron.training.division import Division
 from ranktron.training.fit import TrainingPlan, play_schedule, train
+from ranktron.training.shards import Division
 from ranktron.training.workers import LocalWorkers
 
 EPOCHS = 3

@@ -264,7 +264,7 @@ async def answered(folder, count):
     from ranktron.service.config import Config
     from ranktron.service.service import RankingService
     from ranktron.store.journal.journal import Call, Job
-    from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
+    from ranktron.store.messages import Definition, Document, FeedbackRequest, RankRequest
 
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(200, 20, 10)).astype(np.float32)

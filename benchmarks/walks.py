@@ -25,7 +25,7 @@ import ranktron
 from ranktron.cli import main as command_line
 from ranktron.service.http.app import application
 from ranktron.service.service import RankingService
-from ranktron.store.types import Definition
+from ranktron.store.messages import Definition
 
 PACKAGE = Path(ranktron.__file__).parent
 LISTS = ranktron.synthetic.Separable(documents=6, features=4).rounds(10)

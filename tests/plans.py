@@ -8,8 +8,8 @@ import numpy as np
 
 from ranktron.dask.mixed_pass import play_pieces
 from ranktron.dask.training import inspect_parts, train_parts
-from ranktron.training.division import Division
 from ranktron.training.fit import TrainingPlan
+from ranktron.training.shards import Division
 from ranktron.training.workers import LocalWorkers
 
 

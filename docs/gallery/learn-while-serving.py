@@ -14,7 +14,7 @@ import numpy as np
 
 import ranktron
 from ranktron.service.service import RankingService
-from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
+from ranktron.store.messages import Definition, Document, FeedbackRequest, RankRequest
 
 pages = ranktron.synthetic.WebSearch(features=8, documents=20, seed=3).rounds(800)
 

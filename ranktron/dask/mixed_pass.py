@@ -22,7 +22,7 @@ from ranktron.learners.loop import play
 from ranktron.learners.mixing import start_from_mean
 from ranktron.learners.schedule import Fit, next_snapshot
 from ranktron.metrics import Metric
-from ranktron.training.division import Division, QueryPiece, starts_from_mean
+from ranktron.training.shards import Division, QueryPiece, starts_from_mean
 from ranktron.types import Floats, Integers, State
 
 MIXABLE = "slam, minimax, hinge, listnet and predtron"

@@ -26,8 +26,8 @@ from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import first_non_finite
 from ranktron.metrics import Metric, evaluate
-from ranktron.training.division import QueryPiece
 from ranktron.training.model import Model
+from ranktron.training.shards import QueryPiece
 from ranktron.types import Floats, Integers, State
 
 CACHE_BYTES = 1 << 30

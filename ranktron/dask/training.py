@@ -38,9 +38,9 @@ from ranktron.errors import DataError, warn
 from ranktron.learners.schedule import Fit, History, Spread
 from ranktron.metrics import Evaluation, Metric
 from ranktron.training.algorithms import algorithm, stored_algorithm
-from ranktron.training.division import MIXES, Division, QueryPiece, record_division
 from ranktron.training.fit import Trained, TrainingPlan, play_schedule, record_run, resume_position
 from ranktron.training.model import Model
+from ranktron.training.shards import MIXES, Division, QueryPiece, record_division
 from ranktron.training.workers import Workers
 from ranktron.types import Floats, State
 

@@ -16,9 +16,7 @@ from ranktron.store.experiments import views
 from ranktron.store.experiments.arms import kept_model
 from ranktron.store.experiments.definitions import check_definition, complete_experiment, same_experiment
 from ranktron.store.experiments.experiment import LiveExperiment
-from ranktron.store.experiments.recovery import recover_experiment
-from ranktron.store.experiments.rounds import ShownPage, feedback_gains, part_for_arm
-from ranktron.store.experiments.types import (
+from ranktron.store.experiments.messages import (
     ExperimentAnswer,
     ExperimentDefinition,
     ExperimentFeedbackAnswer,
@@ -26,6 +24,8 @@ from ranktron.store.experiments.types import (
     ExperimentRankRequest,
     ExperimentsAnswer,
 )
+from ranktron.store.experiments.recovery import recover_experiment
+from ranktron.store.experiments.rounds import ShownPage, feedback_gains, part_for_arm
 from ranktron.store.journal.entries import JournalEntry, Result, encode
 from ranktron.store.journal.journal import (
     PREFIX,
@@ -41,10 +41,10 @@ from ranktron.store.journal.journal import (
     StoredRanker,
     StoreRound,
 )
+from ranktron.store.messages import FeedbackRequest
 from ranktron.store.rankers import feedback as feedbacks
 from ranktron.store.rankers.journal_writer import RESERVE, refusal
 from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.types import FeedbackRequest
 
 if TYPE_CHECKING:
     from ranktron.service.service import RankingService

@@ -15,9 +15,9 @@ from ranktron.service.config import Config
 from ranktron.store.errors import RequestError, round_gone
 from ranktron.store.journal.entries import JournalEntry, Result
 from ranktron.store.journal.journal import Journal, SealedRow
+from ranktron.store.messages import FeedbackRequest
 from ranktron.store.rankers import open_rounds
 from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.types import FeedbackRequest
 
 if TYPE_CHECKING:  # it imports `cryptography`, an optional dependency
     from ranktron.service.sealing_keys import SealingKeys

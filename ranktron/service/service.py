@@ -43,15 +43,7 @@ from ranktron.store.journal.journal import (
     open_journal,
 )
 from ranktron.store.journal.snapshots import Snapshots
-from ranktron.store.rankers import apply_entry, views
-from ranktron.store.rankers import feedback as feedbacks
-from ranktron.store.rankers.journal_writer import RESERVE
-from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.rankers.models import Upload, blank_model, complete, encode_definition, note_other_kind, read_upload
-from ranktron.store.rankers.open_rounds import RoundIds
-from ranktron.store.rankers.recovery import Quarantined, crash_file, recover_ranker
-from ranktron.store.rankers.stats import observed_quality
-from ranktron.store.types import (
+from ranktron.store.messages import (
     BatchAnswer,
     DashboardAnswer,
     Definition,
@@ -69,6 +61,14 @@ from ranktron.store.types import (
     SetAsideAnswer,
     VersionsAnswer,
 )
+from ranktron.store.rankers import apply_entry, views
+from ranktron.store.rankers import feedback as feedbacks
+from ranktron.store.rankers.journal_writer import RESERVE
+from ranktron.store.rankers.live_ranker import LiveRanker
+from ranktron.store.rankers.models import Upload, blank_model, complete, encode_definition, note_other_kind, read_upload
+from ranktron.store.rankers.open_rounds import RoundIds
+from ranktron.store.rankers.recovery import Quarantined, crash_file, recover_ranker
+from ranktron.store.rankers.stats import observed_quality
 from ranktron.training.model import Model
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class RankingService:
     The journal is a file in that folder, or in a database of PostgreSQL whose address is `journal`.
 
     >>> import asyncio, tempfile
-    >>> from ranktron.store.types import Document
+    >>> from ranktron.store.messages import Document
     >>> async def session(folder):
     ...     async with RankingService(folder) as service:
     ...         await service.create("shop", Definition(["price"]))

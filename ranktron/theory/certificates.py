@@ -29,8 +29,8 @@ from ranktron.learners.steps import Constant
 from ranktron.metrics import Metric
 from ranktron.surrogates import SLAM, WorstPair
 from ranktron.theory import bounds
-from ranktron.training.division import Division, recorded_division, starts_from_mean
 from ranktron.training.model import Model
+from ranktron.training.shards import Division, recorded_division, starts_from_mean
 from ranktron.types import Floats, Integers
 
 Frozen = Callable[[Floats], tuple[float, Floats]]

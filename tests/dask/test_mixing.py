@@ -13,8 +13,8 @@ from ranktron.learners import hinge_perceptron, predtron_ranker
 from ranktron.learners.checks import same
 from ranktron.learners.schedule import Fit, History, Schedule
 from ranktron.training.algorithms import algorithm
-from ranktron.training.division import Division, QueryPiece
 from ranktron.training.fit import TrainingPlan, play_schedule, train
+from ranktron.training.shards import Division, QueryPiece
 from tests.plans import evenly, run_in, train_in_shards
 
 LISTS = WebSearch(features=8, documents=10).rounds(60)

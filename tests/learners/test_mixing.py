@@ -9,7 +9,7 @@ from ranktron.learners import hinge_perceptron, predtron_ranker
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.mixing import mix_states
 from ranktron.learners.schedule import Schedule
-from ranktron.training.division import Division
+from ranktron.training.shards import Division
 
 
 def whole_numbers(queries, documents=4, features=9, seed=0):

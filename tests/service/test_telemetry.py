@@ -64,7 +64,7 @@ def test_the_curve_is_thinned_evenly(talk):
 @pytest.mark.slow
 def test_memory_stays_flat(serving, tmp_path):
     """A short soak; a longer one was run by hand."""
-    from ranktron.store.types import Document, FeedbackRequest, RankRequest
+    from ranktron.store.messages import Document, FeedbackRequest, RankRequest
 
     settings = {"max_open": 500, "remembered": 500, "explained_rounds": 100, "snapshot_every": 1000, "versions": 2}
     rng = np.random.default_rng(0)

@@ -15,9 +15,9 @@ from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import feedback_labels
+from ranktron.store.messages import Definition, Document, ErrorAnswer, FeedbackRequest, RankRequest, RollbackRequest
 from ranktron.store.rankers import open_rounds
 from ranktron.store.rankers.recovery import _entry
-from ranktron.store.types import Definition, Document, ErrorAnswer, FeedbackRequest, RankRequest, RollbackRequest
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model
 

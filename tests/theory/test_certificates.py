@@ -18,8 +18,8 @@ from ranktron.surrogates import SLAM
 from ranktron.theory.bounds import largest_weight_ratio, shared_bound, slam_constant
 from ranktron.theory.certificates import CertificateLine, certify
 from ranktron.training.algorithms import algorithm
-from ranktron.training.division import Division, record_division
 from ranktron.training.fit import TrainingPlan, make_untrained, play_schedule, train
+from ranktron.training.shards import Division, record_division
 from tests.plans import evenly, run_in
 
 EASY = Separable(documents=6, features=5, grades=3, margin=0.3).rounds(60)

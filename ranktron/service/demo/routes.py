@@ -16,7 +16,7 @@ from ranktron.service.demo.search import FEATURES, Index
 from ranktron.service.http.endpoint import Action, Content, Endpoint
 from ranktron.service.http.routes import page
 from ranktron.service.telemetry import Telemetry
-from ranktron.store.types import Definition, RequestBody, ResponseBody
+from ranktron.store.messages import Definition, RequestBody, ResponseBody
 from ranktron.training.algorithms import algorithm
 from ranktron.types import Feedback
 

@@ -20,7 +20,7 @@ from ranktron.service.http.endpoint import BYTES, JSON, Action, Endpoint, Logged
 from ranktron.service.http.routes import actions
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
-from ranktron.store.types import ErrorAnswer
+from ranktron.store.messages import ErrorAnswer
 
 
 def application(

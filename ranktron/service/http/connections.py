@@ -18,7 +18,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ranktron.service.config import Config
-from ranktron.store.types import ErrorAnswer, ErrorBody
+from ranktron.store.messages import ErrorAnswer, ErrorBody
 
 HEALTH = (b"/healthz", b"/readyz")
 SPARE = 16  # connections beyond a limit, where requests other than health checks get a 503

@@ -24,9 +24,9 @@ from ranktron.service.auth import Authenticator
 from ranktron.service.http.logs import REQUESTS, request_id
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.journal import JournalError
+from ranktron.store.messages import BatchAnswer, Document, ErrorAnswer, ErrorBody, ResponseBody
 from ranktron.store.rankers.features import AT_ONCE, document_matrix
 from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.types import BatchAnswer, Document, ErrorAnswer, ErrorBody, ResponseBody
 
 if TYPE_CHECKING:
     from ranktron.service.service import RankingService

@@ -20,10 +20,10 @@ from ranktron.service.auth import Tokens
 from ranktron.service.config import Config
 from ranktron.service.http.connections import SPARE, Connections
 from ranktron.service.telemetry import Telemetry
+from ranktron.store.messages import Definition, Document
 from ranktron.store.rankers.features import document_matrix
 from ranktron.store.rankers.models import blank_model
 from ranktron.store.rankers.stats import observed_quality
-from ranktron.store.types import Definition, Document
 
 if TYPE_CHECKING:
     from ranktron.service.sealing_keys import SealingKeys

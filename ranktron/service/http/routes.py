@@ -13,11 +13,11 @@ from ranktron.service.ingest import ingestion as i
 from ranktron.service.replication.journal_feed import FollowRequest, RoundsRequest, decode_message, encode_message
 from ranktron.service.service import RankingService
 from ranktron.service.telemetry import Telemetry
-from ranktron.store import types as t
+from ranktron.store import messages as m
 from ranktron.store.errors import RequestError
-from ranktron.store.experiments import types as e
+from ranktron.store.experiments import messages as e
+from ranktron.store.messages import FeedbackRequest
 from ranktron.store.rankers.features import AT_ONCE
-from ranktron.store.types import FeedbackRequest
 
 PAGES = Path(__file__).parents[1] / "pages"
 _KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -45,13 +45,13 @@ def actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
 
 
 def _rounds(service: RankingService) -> list[Action]:
-    def rank(request: t.RankRequest, name: str) -> Any:
+    def rank(request: m.RankRequest, name: str) -> Any:
         return answer_in_turns(service, service.rank, name, request)
 
-    def feedback(request: t.FeedbackRequest, name: str) -> Any:
+    def feedback(request: m.FeedbackRequest, name: str) -> Any:
         return service.feedback(name, request)
 
-    def full(request: t.FullRequest, name: str) -> Any:
+    def full(request: m.FullRequest, name: str) -> Any:
         return answer_in_turns(service, service.full, name, request)
 
     def many(one: Any) -> Any:
@@ -59,25 +59,25 @@ def _rounds(service: RankingService) -> list[Action]:
 
     post = "POST"
     return [
-        Action(post, f"{_ONE}/rank", "Rank a list; its round stays open", "rank", t.RankRequest, t.RankAnswer, rank),
+        Action(post, f"{_ONE}/rank", "Rank a list; its round stays open", "rank", m.RankRequest, m.RankAnswer, rank),
         Action(
             post,
             f"{_ONE}/feedback",
             "Learn from labels, clicks or gains of some of the first k documents that a round showed",
             "feedback",
-            t.FeedbackRequest,
-            t.FeedbackAnswer,
+            m.FeedbackRequest,
+            m.FeedbackAnswer,
             feedback,
         ),
-        Action(post, f"{_ONE}/full", "Learn from all labels of a list", "feedback", t.FullRequest, t.FullAnswer, full),
-        Action(post, f"{_ONE}/rank/batch", "Rank many lists", "rank", t.RankBatch, t.BatchAnswer, many(service.rank)),
+        Action(post, f"{_ONE}/full", "Learn from all labels of a list", "feedback", m.FullRequest, m.FullAnswer, full),
+        Action(post, f"{_ONE}/rank/batch", "Rank many lists", "rank", m.RankBatch, m.BatchAnswer, many(service.rank)),
         Action(
             post,
             f"{_ONE}/feedback/batch",
             "Learn from the feedback of many rounds",
             "feedback",
-            t.FeedbackBatch,
-            t.BatchAnswer,
+            m.FeedbackBatch,
+            m.BatchAnswer,
             many(service.feedback),
         ),
         Action(
@@ -85,8 +85,8 @@ def _rounds(service: RankingService) -> list[Action]:
             f"{_ONE}/full/batch",
             "Learn from all labels of many lists",
             "feedback",
-            t.FullBatch,
-            t.BatchAnswer,
+            m.FullBatch,
+            m.BatchAnswer,
             many(service.full),
         ),
         *_sources(service),
@@ -105,7 +105,7 @@ def _sources(service: RankingService) -> list[Action]:
 
 
 def _rankers(service: RankingService) -> list[Action]:
-    def make(request: t.Definition, name: str) -> Any:
+    def make(request: m.Definition, name: str) -> Any:
         return service.create(name, request)
 
     def take(request: bytes, name: str) -> Any:
@@ -113,9 +113,9 @@ def _rankers(service: RankingService) -> list[Action]:
 
     how = "Make a ranker, from a definition or from a model file"
     return [
-        Action("GET", "/v1/rankers", "All rankers", "rank", None, t.RankersAnswer, service.rankers),
-        Action("PUT", _ONE, how, "admin", t.Definition, t.RankerAnswer, make, take),
-        Action("GET", _ONE, "A ranker", "rank", None, t.RankerAnswer, service.ranker),
+        Action("GET", "/v1/rankers", "All rankers", "rank", None, m.RankersAnswer, service.rankers),
+        Action("PUT", _ONE, how, "admin", m.Definition, m.RankerAnswer, make, take),
+        Action("GET", _ONE, "A ranker", "rank", None, m.RankerAnswer, service.ranker),
         Action("DELETE", _ONE, "Delete a ranker and all it has learnt", "admin", None, None, service.delete),
     ]
 
@@ -127,7 +127,7 @@ def _versions(service: RankingService) -> list[Action]:
     def start(request: bytes, name: str) -> Any:
         return service.set_model(name, request)
 
-    def rollback(request: t.RollbackRequest, name: str) -> Any:
+    def rollback(request: m.RollbackRequest, name: str) -> Any:
         return service.rollback(name, request)
 
     def release(name: str, version: str) -> Any:
@@ -136,36 +136,36 @@ def _versions(service: RankingService) -> list[Action]:
     versions = f"{_ONE}/versions"
     return [
         Action("GET", f"{_ONE}/model", "The model file", "rank", None, bytes, model),
-        Action("POST", f"{_ONE}/model", "Start from a trained model", "admin", bytes, t.RankerAnswer, start),
-        Action("GET", versions, "The versions that are kept", "rank", None, t.VersionsAnswer, service.versions),
-        Action("POST", versions, "Keep the present version", "admin", None, t.VersionsAnswer, service.keep),
-        Action("DELETE", f"{versions}/{{version}}", "Let a version go", "admin", None, t.VersionsAnswer, release),
+        Action("POST", f"{_ONE}/model", "Start from a trained model", "admin", bytes, m.RankerAnswer, start),
+        Action("GET", versions, "The versions that are kept", "rank", None, m.VersionsAnswer, service.versions),
+        Action("POST", versions, "Keep the present version", "admin", None, m.VersionsAnswer, service.keep),
+        Action("DELETE", f"{versions}/{{version}}", "Let a version go", "admin", None, m.VersionsAnswer, release),
         Action(
             "POST",
             f"{_ONE}/rollback",
             "Go back to the weights of a version that was kept",
             "admin",
-            t.RollbackRequest,
-            t.RankerAnswer,
+            m.RollbackRequest,
+            m.RankerAnswer,
             rollback,
         ),
     ]
 
 
 def _read_actions(service: RankingService) -> list[Action]:
-    def explain(name: str, round: str) -> t.ExplainAnswer:
+    def explain(name: str, round: str) -> m.ExplainAnswer:
         return service.explain(name, _number(round, "unknown_round", "rounds are whole numbers"))
 
     board, why = "What the dashboard shows", "Why a round was ordered as it was"
     return [
-        Action("GET", f"{_ONE}/dashboard", board, "rank", None, t.DashboardAnswer, service.dashboard),
+        Action("GET", f"{_ONE}/dashboard", board, "rank", None, m.DashboardAnswer, service.dashboard),
         Action(
             "GET",
             f"{_ONE}/explain/{{round}}",
             why,
             "rank",
             None,
-            t.ExplainAnswer,
+            m.ExplainAnswer,
             explain,
         ),
     ]
@@ -176,17 +176,17 @@ def _around(service: RankingService, telemetry: Telemetry) -> list[Action]:
         text = telemetry.text(service)
         return Content(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
-    def ready() -> t.HealthAnswer:
+    def ready() -> m.HealthAnswer:
         service.check_leading()
         if not service.journal.ready:
             raise RequestError(503, "not_ready", "nothing can be written to disk")
-        return t.HealthAnswer(True)
+        return m.HealthAnswer(True)
 
     return [
         Action(
-            "GET", "/healthz", "Whether the server is running", None, None, t.HealthAnswer, lambda: t.HealthAnswer(True)
+            "GET", "/healthz", "Whether the server is running", None, None, m.HealthAnswer, lambda: m.HealthAnswer(True)
         ),
-        Action("GET", "/readyz", "Whether feedback can be written to disk", None, None, t.HealthAnswer, ready),
+        Action("GET", "/readyz", "Whether feedback can be written to disk", None, None, m.HealthAnswer, ready),
         Action("GET", "/metrics", "Metrics for Prometheus", "rank", None, str, metrics),
         Action("GET", "/", "The dashboard", None, None, str, lambda: page("index.html")),
         Action("GET", "/static/{file}", "A file of the dashboard", None, None, str, lambda file: page(file)),

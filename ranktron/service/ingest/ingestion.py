@@ -19,10 +19,10 @@ from ranktron.service.sealed_rounds import SealedRoundBook, row_of
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import JournalEntry
 from ranktron.store.journal.journal import AdvanceSource, Append, Job, Journal
+from ranktron.store.messages import FeedbackRequest, Name, Number, RequestBody, ResponseBody
 from ranktron.store.rankers import feedback as feedbacks
 from ranktron.store.rankers.journal_writer import refusal
 from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.types import FeedbackRequest, Name, Number, RequestBody, ResponseBody
 
 if TYPE_CHECKING:
     from ranktron.service.service import RankingService

@@ -37,11 +37,11 @@ from ranktron.service.sealed_rounds import SealedRounds
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import JournalEntry
 from ranktron.store.journal.snapshots import Snapshots
+from ranktron.store.messages import RankAnswer, RankRequest
 from ranktron.store.rankers import apply_entry
 from ranktron.store.rankers.live_ranker import LiveRanker
 from ranktron.store.rankers.models import warm
 from ranktron.store.rankers.recovery import copied_ranker
-from ranktron.store.types import RankAnswer, RankRequest
 
 if TYPE_CHECKING:
     from ranktron.service.sealing_keys import SealingKeys

@@ -28,8 +28,8 @@ from ranktron.service.http.endpoint import (
 from ranktron.service.replication.follower import Follower, LeaderAnswer
 from ranktron.service.telemetry import Telemetry
 from ranktron.store.errors import RequestError
+from ranktron.store.messages import HealthAnswer, RankAnswer, RankRequest
 from ranktron.store.rankers.features import AT_ONCE
-from ranktron.store.types import HealthAnswer, RankAnswer, RankRequest
 
 _RANK = re.compile(r"/v1/rankers/([^/]+)/rank")
 _FEEDBACK = re.compile(r"/v1/rankers/([^/]+)/feedback")

@@ -28,10 +28,10 @@ from ranktron.store.journal.journal import CAPACITY
 from ranktron.store.journal.snapshots import Snapshots
 from ranktron.store.journal.sqlite_journal import SQLiteDatabase
 from ranktron.store.journal.tables import RankerRow, chain_checksum, insert, round_checksum
+from ranktron.store.messages import RequestBody, ResponseBody
 from ranktron.store.rankers.journal_writer import RESERVE
 from ranktron.store.rankers.models import encode_definition
 from ranktron.store.rankers.recovery import take_snapshot
-from ranktron.store.types import RequestBody, ResponseBody
 
 _logger = logging.getLogger("ranktron.service")
 

@@ -12,10 +12,10 @@ import numpy as np
 from ranktron.errors import DataError
 from ranktron.metrics.interleaving import Optimized, SampleScored, TeamDraft
 from ranktron.store.errors import RequestError, unknown_version
-from ranktron.store.experiments.types import ArmDefinition
+from ranktron.store.experiments.messages import ArmDefinition
 from ranktron.store.journal.journal import JournalError
+from ranktron.store.messages import Document, RankAnswer, RankRequest
 from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.types import Document, RankAnswer, RankRequest
 from ranktron.training.model import Model
 from ranktron.types import Floats, Integers
 

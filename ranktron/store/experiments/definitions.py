@@ -11,7 +11,7 @@ from ranktron.errors import DataError
 from ranktron.metrics import Metric, metric
 from ranktron.store.errors import RequestError
 from ranktron.store.experiments.arms import MAX_OPTIMIZED, Rankers, kept_model
-from ranktron.store.experiments.types import ExperimentDefinition
+from ranktron.store.experiments.messages import ExperimentDefinition
 
 _BOUNDED = ("mrr", "ndcg", "err", "p", "map")
 

@@ -13,20 +13,20 @@ from msgspec import convert, structs, to_builtins
 from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError, round_gone
 from ranktron.store.experiments.arms import Arm, Rankers, SeenUsers, assigned_arm, mixed_page, user_key
-from ranktron.store.experiments.rounds import CountedOutcome, ShownPage, read_outcome, read_page, read_state
-from ranktron.store.experiments.tally import Agreement, Tally
-from ranktron.store.experiments.types import (
+from ranktron.store.experiments.messages import (
     ExperimentDefinition,
     ExperimentFeedbackAnswer,
     ExperimentRankAnswer,
     ExperimentRankRequest,
     Placed,
 )
+from ranktron.store.experiments.rounds import CountedOutcome, ShownPage, read_outcome, read_page, read_state
+from ranktron.store.experiments.tally import Agreement, Tally
 from ranktron.store.journal.entries import JournalEntry, encode
 from ranktron.store.journal.journal import Promise, StoredRanker
+from ranktron.store.messages import RankRequest
 from ranktron.store.rankers.features import check_ids
 from ranktron.store.rankers.open_rounds import OpenRoundBook, RoundIds
-from ranktron.store.types import RankRequest
 
 Pages = OpenRoundBook[Promise[ExperimentFeedbackAnswer], bool]
 _STATES = 5_000  # entries, at least, between two that hold the whole state

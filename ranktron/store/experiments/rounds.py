@@ -12,7 +12,7 @@ from msgspec import Struct
 from ranktron.errors import DataError
 from ranktron.metrics import metric
 from ranktron.store.errors import RequestError
-from ranktron.store.types import FeedbackRequest
+from ranktron.store.messages import FeedbackRequest
 
 
 class ShownPage(Struct, array_like=True, frozen=True):

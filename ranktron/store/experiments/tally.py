@@ -13,7 +13,7 @@ from typing import Any
 from ranktron.metrics.always_valid import ConfidenceSequence
 from ranktron.metrics.change_detection import FallDetector
 from ranktron.store.experiments.arms import outcome_of
-from ranktron.store.experiments.types import AgreementAnswer, ExperimentDefinition, SequencePoint
+from ranktron.store.experiments.messages import AgreementAnswer, ExperimentDefinition, SequencePoint
 
 _CENTRES = 64  # the centre is rounded to multiples of 1/64, so that few distinct values occur
 _GROWTH = 1.05  # ratio of users between two points of a curve
@@ -94,7 +94,7 @@ class Tally:
     The level is divided by the m (m − 1) / 2 pairs of m arms: with probability 1 − level, all intervals cover at all
     times (Bonferroni).
 
-    >>> from ranktron.store.experiments.types import ArmDefinition
+    >>> from ranktron.store.experiments.messages import ArmDefinition
     >>> tally = Tally(ExperimentDefinition((ArmDefinition("old"), ArmDefinition("new")), seed=0))
     >>> for user in range(200):
     ...     tally.add(user % 2, [float(user % 2)])  # the second arm always earns 1, the first one 0

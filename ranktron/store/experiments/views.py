@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ranktron.store.experiments.experiment import LiveExperiment
+from ranktron.store.experiments.messages import ArmAnswer, ExperimentAnswer, GuardAnswer, PairAnswer
 from ranktron.store.experiments.tally import Pair
-from ranktron.store.experiments.types import ArmAnswer, ExperimentAnswer, GuardAnswer, PairAnswer
 
 
 def experiment(live: LiveExperiment) -> ExperimentAnswer:

@@ -26,7 +26,7 @@ from ranktron.data.io.decimals import (
 )
 from ranktron.kernels.jit import jit
 from ranktron.store.errors import RequestError
-from ranktron.store.types import Document
+from ranktron.store.messages import Document
 from ranktron.types import Matrix
 
 _OPEN, _CLOSE, _COMMA, _SPACE = ord("["), ord("]"), ord(","), ord(" ")

@@ -22,10 +22,10 @@ from ranktron.store.journal.entries import (
     encode,
     feedback_labels,
 )
+from ranktron.store.messages import FeedbackRequest, FullRequest
 from ranktron.store.rankers import open_rounds
 from ranktron.store.rankers.live_ranker import LiveRanker
 from ranktron.store.rankers.open_rounds import StoredRound
-from ranktron.store.types import FeedbackRequest, FullRequest
 
 
 def check_feedback(live: LiveRanker, request: FeedbackRequest, sealed: bytes | None = None) -> JournalEntry | Result:

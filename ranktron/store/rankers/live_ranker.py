@@ -22,11 +22,11 @@ from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import Answered, JournalEntry, Result
 from ranktron.store.journal.journal import Promise
 from ranktron.store.journal.snapshots import Snapshots
+from ranktron.store.messages import Definition, Document, RankAnswer, Ranked, RankRequest
 from ranktron.store.rankers import open_rounds
 from ranktron.store.rankers.features import check_comparable, check_ids, document_matrix
 from ranktron.store.rankers.open_rounds import OpenRoundBook, RoundIds, StoredRound
 from ranktron.store.rankers.stats import Stats
-from ranktron.store.types import Definition, Document, RankAnswer, Ranked, RankRequest
 from ranktron.training.model import Model
 from ranktron.types import Features, Floats, Integers, Matrix, Ranking
 

@@ -21,8 +21,8 @@ from ranktron.learners.parameters import PRESETS
 from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.journal import CAPACITY
+from ranktron.store.messages import Definition, ListScale
 from ranktron.store.rankers.features import check_comparable, first_repeated
-from ranktron.store.types import Definition, ListScale
 from ranktron.training.algorithms import algorithm, find_preset, stored_algorithm
 from ranktron.training.model import Model
 from ranktron.types import Feedback

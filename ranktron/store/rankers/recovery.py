@@ -29,12 +29,12 @@ from ranktron.store.config import StoreConfig
 from ranktron.store.journal.entries import FeedbackItems, JournalEntry, Result, decode_feedback, encode
 from ranktron.store.journal.journal import Journal, JournalError, MissingEntriesError, StoredRanker
 from ranktron.store.journal.snapshots import Snapshots
+from ranktron.store.messages import Definition
 from ranktron.store.rankers import apply_entry, open_rounds
 from ranktron.store.rankers.live_ranker import DRIFT, LiveRanker
 from ranktron.store.rankers.models import blank_model, warm
 from ranktron.store.rankers.open_rounds import RECENT, OpenRounds, RoundIds, ShownRound
 from ranktron.store.rankers.stats import Stats
-from ranktron.store.types import Definition
 from ranktron.training.model import Model
 
 _logger = logging.getLogger("ranktron.service")

@@ -13,7 +13,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.metrics import metric
-from ranktron.store.types import Delay, Point, Received
+from ranktron.store.messages import Delay, Point, Received
 
 POINTS, WINDOW, DELAYS = 500, 100, 1000
 _NDCG = metric("ndcg")

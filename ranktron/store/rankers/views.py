@@ -6,9 +6,7 @@ from time import monotonic
 
 import numpy as np
 
-from ranktron.store.rankers import open_rounds
-from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.types import (
+from ranktron.store.messages import (
     DashboardAnswer,
     ExplainAnswer,
     Explained,
@@ -19,6 +17,8 @@ from ranktron.store.types import (
     Updates,
     Weight,
 )
+from ranktron.store.rankers import open_rounds
+from ranktron.store.rankers.live_ranker import LiveRanker
 
 
 def ranker(live: LiveRanker) -> RankerAnswer:

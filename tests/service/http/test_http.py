@@ -9,7 +9,7 @@ import pytest
 
 from ranktron import Rounds, load
 from ranktron.data.synthetic import Separable
-from ranktron.store.types import Document
+from ranktron.store.messages import Document
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import Schedule, TrainingPlan, train
 from ranktron.training.model import Model

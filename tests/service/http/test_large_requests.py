@@ -10,8 +10,8 @@ from ranktron.data.imputation import Imputer
 from ranktron.service.http import endpoint
 from ranktron.service.http.endpoint import answer_in_turns, read_in_turns
 from ranktron.store.errors import RequestError
+from ranktron.store.messages import Definition, Document, FullRequest, RankRequest
 from ranktron.store.rankers.open_rounds import unpack
-from ranktron.store.types import Definition, Document, FullRequest, RankRequest
 
 WIDTH = 500
 

@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode, openapi
 
 from ranktron.service.http.app import routes
-from ranktron.store import types
-from ranktron.store.types import ErrorAnswer
+from ranktron.store import messages
+from ranktron.store.messages import ErrorAnswer
 
 PROMISED = {200, 400, 404, 405, 409, 410, 413, 415, 422}
 
@@ -44,7 +44,7 @@ def check(answer, gives):
     assert answer.status in PROMISED, answer
     if answer.status != 200:
         assert msgspec.json.decode(answer.content, type=ErrorAnswer).error.message
-    elif isinstance(gives, type) and issubclass(gives, types.ResponseBody):
+    elif isinstance(gives, type) and issubclass(gives, messages.ResponseBody):
         msgspec.json.decode(answer.content, type=gives)
 
 

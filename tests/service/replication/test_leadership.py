@@ -10,7 +10,7 @@ from ranktron.service.http.app import application
 from ranktron.service.replication.leadership import Leadership
 from ranktron.service.service import RankingService
 from ranktron.store.journal.journal import Call, JournalError
-from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
+from ranktron.store.messages import Definition, Document, FeedbackRequest, RankRequest
 from tests.service.conftest import call
 
 DOCUMENTS = [Document("a", [1.0]), Document("b", [3.0])]

@@ -17,7 +17,7 @@ from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 from ranktron.store.journal import backup as backups
 from ranktron.store.journal.backup import back_up, restore
-from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
+from ranktron.store.messages import Definition, Document, FeedbackRequest, RankRequest
 
 LIST = np.eye(3)
 

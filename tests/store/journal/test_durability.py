@@ -330,7 +330,7 @@ def test_a_disk_that_is_really_full(tmp_path):
 import asyncio, resource, signal, sys
 from ranktron.service.service import RankingService
 from ranktron.store.errors import RequestError
-from ranktron.store.types import *
+from ranktron.store.messages import *
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 async def main():

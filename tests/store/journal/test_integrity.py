@@ -25,7 +25,7 @@ import asyncio, os, signal, sys
 from ranktron.service.config import Config
 from ranktron.store.journal.journal import CAPACITY
 from ranktron.service.service import RankingService
-from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
+from ranktron.store.messages import Definition, Document, FeedbackRequest, RankRequest
 
 LIST = RankRequest([Document("x", [1.0, 2.0]), Document("y", [0.0, 1.0]), Document("z", [-1.0, 1.0])])
 

@@ -11,8 +11,8 @@ from msgspec import Raw
 
 from ranktron.service.http.endpoint import read_in_turns
 from ranktron.store.errors import RequestError
+from ranktron.store.messages import Document
 from ranktron.store.rankers.features import AT_ONCE, _fill_matrix, _join_bytes, document_matrix
-from ranktron.store.types import Document
 
 NAMES = ["a", "b", "c"]
 

@@ -9,8 +9,8 @@ import pytest
 
 from ranktron.service.config import Config
 from ranktron.service.service import RankingService
+from ranktron.store.messages import Definition, Document, FeedbackRequest, RankRequest
 from ranktron.store.rankers import open_rounds
-from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
 from ranktron.training.model import Model
 from ranktron.types import Feedback
 

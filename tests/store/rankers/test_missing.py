@@ -5,9 +5,9 @@ import pytest
 
 from ranktron.data.rounds import Rounds
 from ranktron.store.errors import RequestError
+from ranktron.store.messages import Document
 from ranktron.store.rankers.features import document_matrix
 from ranktron.store.rankers.models import warm
-from ranktron.store.types import Document
 from ranktron.training.fit import TrainingPlan, train
 from ranktron.training.model import Model
 from ranktron.types import Feedback

@@ -11,9 +11,9 @@ from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.journal import Call, Job
+from ranktron.store.messages import Definition, Document, FeedbackRequest, RankRequest
 from ranktron.store.rankers.feedback import check_feedback
 from ranktron.store.rankers.models import MOST_ROUNDS
-from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model
 

@@ -9,8 +9,8 @@ from ranktron.learners.top_k import passes
 from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 from ranktron.store.journal.journal import Call
+from ranktron.store.messages import Definition, Document, FeedbackRequest, RankRequest
 from ranktron.store.rankers import recovery
-from ranktron.store.types import Definition, Document, FeedbackRequest, RankRequest
 
 CONFIG = {"remembered": 5, "explained_rounds": 5, "snapshot_every": 10_000}
 

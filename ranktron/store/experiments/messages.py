@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ranktron.store.types import Name, Number, RankRequest, RequestBody, ResponseBody
+from ranktron.store.messages import Name, Number, RankRequest, RequestBody, ResponseBody
 
 Method = Literal["split", "team-draft", "optimized", "sample-scored", "apprentice"]
 

@@ -3,7 +3,7 @@ import pytest
 
 from ranktron import DataError
 from ranktron.learners.schedule import Schedule
-from ranktron.training.division import Division
+from ranktron.training.shards import Division
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
