@@ -34,7 +34,7 @@ Rounds = OpenRoundBook[tuple[JournalEntry, Promise[Result]], Answered]
 DRIFT = 100  # updates over which the dashboard shows the drift of the weights
 
 
-class Kept(NamedTuple):
+class LastSnapshot(NamedTuple):
     """The version of the last snapshot, and when it was taken."""
 
     version: int
@@ -126,7 +126,7 @@ class LiveRanker:
 
     def note_kept(self, at: float | None) -> None:
         """Notes that there is a snapshot of this version."""
-        self.last_snapshot = Kept(self.version, at)
+        self.last_snapshot = LastSnapshot(self.version, at)
 
     # Ranking
 
