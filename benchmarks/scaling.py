@@ -30,7 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktron.dask.mixed_pass import MixedPass, play_pieces
+from ranktron.dask.mixed_pass import MIXES, MixedPass, play_pieces
 from ranktron.dask.tasks import CACHE, play_parts
 from ranktron.dask.training import inspect_parts, train_parts
 from ranktron.data.io import read, write
@@ -99,7 +99,7 @@ def learn(name, eta, lists, shards, sequential, seed):
         play_schedule(learner, fit)
     else:
         parts = tuple(np.diff(np.arange(shards + 1) * len(lists) // shards).tolist())
-        division = Division(parts, shards, sequential=sequential)
+        division = Division(parts, shards, MIXES, sequential)
         pieces = [lists[a:b] for a, b in itertools.pairwise(division.offsets.tolist())]
 
         def run(shard, state, played, following, metrics):

@@ -25,6 +25,8 @@ from ranktron.metrics import Metric
 from ranktron.training.shards import Division, QueryPiece, starts_from_mean
 from ranktron.types import Floats, Integers, State
 
+MIXES = 10
+"""How often shards are mixed in a pass, unless training asks for another number."""
 MIXABLE = "slam, minimax, hinge, listnet and predtron"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ranktron.dask.mixed_pass import MixedPass, PlayedQueries, check_mixable
+from ranktron.dask.mixed_pass import MIXES, MixedPass, PlayedQueries, check_mixable
 from ranktron.dask.solvers import solve_on_parts
 from ranktron.dask.tasks import (
     PartSummary,
@@ -40,7 +40,7 @@ from ranktron.metrics import Evaluation, Metric
 from ranktron.training.algorithms import algorithm, stored_algorithm
 from ranktron.training.fit import Trained, TrainingPlan, play_schedule, record_run, resume_position
 from ranktron.training.model import Model
-from ranktron.training.shards import MIXES, Division, QueryPiece, record_division
+from ranktron.training.shards import Division, QueryPiece, record_division
 from ranktron.training.workers import Workers
 from ranktron.types import Floats, State
 

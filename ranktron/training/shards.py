@@ -18,8 +18,6 @@ from ranktron.learners.schedule import Schedule
 from ranktron.types import Floats, Integers
 from ranktron.types.validation import check_count
 
-MIXES = 10
-"""The default number of mixes in a pass."""
 FEW_SHARDS = 4
 """With more shards than this, one learner plays the first pass over all parts."""
 
@@ -60,7 +58,7 @@ class Division:
 
     parts: tuple[int, ...]
     shards: int = 1
-    mixes: int = MIXES
+    mixes: int = 1
     sequential: int | None = None
 
     def __post_init__(self) -> None:
