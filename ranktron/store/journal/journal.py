@@ -143,7 +143,7 @@ class Settle(NamedTuple):
     next: int
 
 
-class NoteTime(NamedTuple):
+class RecordClock(NamedTuple):
     """Records a ranker's clock, so that open rounds expire even when nothing is written."""
 
     ranker: int
@@ -194,7 +194,7 @@ class Call(NamedTuple):
     function: Callable[[], Write | None]
 
 
-Write = AddRanker | Reserve | Settle | NoteTime | RemoveRanker | DropRounds | Prune | AdvanceSource | Call
+Write = AddRanker | Reserve | Settle | RecordClock | RemoveRanker | DropRounds | Prune | AdvanceSource | Call
 
 
 @dataclass(frozen=True)

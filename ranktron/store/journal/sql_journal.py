@@ -34,8 +34,8 @@ from ranktron.store.journal.journal import (
     Job,
     JournalError,
     Logged,
-    NoteTime,
     Prune,
+    RecordClock,
     RemovedError,
     RemoveRanker,
     Reserve,
@@ -438,7 +438,7 @@ class SQLJournal(GroupCommit):
             return None if further is None else self._write_one(further)
         if isinstance(write, AdvanceSource):
             advance_source(self._database, write)
-        if isinstance(write, NoteTime):
+        if isinstance(write, RecordClock):
             self._known[write.ranker] = self._known[write.ranker]._replace(at=write.at)
         if isinstance(write, Reserve | Settle | RemoveRanker):
             self._change_row(write)

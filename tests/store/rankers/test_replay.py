@@ -46,7 +46,7 @@ async def play(folder, parameters, rounds, algorithm="topk"):
                 await service.feedback("shop", FeedbackRequest(number, told))
     live = service.live("shop")
     await service._writer.written(Call(lambda: None))
-    service._closer.cancel()
+    service._close_task.cancel()
     service.journal.close()
     return live
 
