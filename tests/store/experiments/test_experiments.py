@@ -246,7 +246,7 @@ def everything(experiment):
 def test_a_crash_loses_nothing_and_a_replay_is_the_same_to_the_bit(tmp_path, serving, monkeypatch, method, often):
     from ranktron.store.experiments import experiment as module
 
-    monkeypatch.setattr(module, "_STATES", often)
+    monkeypatch.setattr(module, "_STATE_INTERVAL", often)
     with serving(tmp_path / "state") as talk:
         teach(talk, "good")
         teach(talk, "bad", -1.0)

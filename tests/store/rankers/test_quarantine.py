@@ -131,7 +131,7 @@ def test_counts_that_cannot_be_read_are_counted_anew(serving, state, left, caplo
     with serving(state) as talk:
         assert talk.ask("GET", "/v1/rankers/shop/model") == left["shop"]
         assert talk.ask("GET", "/v1/rankers/shop/dashboard")["feedback"]["rounds"] == 6  # those after the snapshot
-        assert "what was counted of ranker shop cannot be read" in caplog.text
+        assert "the statistics of ranker shop cannot be read" in caplog.text
 
 
 # What cannot be recovered
