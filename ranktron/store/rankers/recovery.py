@@ -169,7 +169,7 @@ def _answered_round(live: LiveRanker, entry: JournalEntry, version: int, shown: 
     return shown
 
 
-_REPAIR = "Repair the cause"
+_REPAIR = "Fix the cause"
 
 
 def take_snapshot(live: LiveRanker) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def test_a_ranker_has_its_model_as_soon_as_it_is_there(tmp_path, serving, files,
     """The process ends when the ranker is on disk, before anyone has been told."""
     talk = serving(tmp_path).__enter__()
     with monkeypatch.context() as patch:
-        patch.setattr(SQLiteJournal, "_tell", lambda *_items_decoder: None)
+        patch.setattr(SQLiteJournal, "_call_back", lambda *_items_decoder: None)
 
         async def never():
             with pytest.raises(TimeoutError):

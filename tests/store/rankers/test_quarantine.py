@@ -250,7 +250,7 @@ def test_a_ranker_that_could_not_be_deleted_stays_set_aside(serving, state, left
             def refuse(jobs):
                 raise sqlite3.OperationalError("disk I/O error")
 
-            patch.setattr(talk.service.journal, "_do", refuse)
+            patch.setattr(talk.service.journal, "_write_batch", refuse)
             assert talk.ask("DELETE", "/v1/rankers/shop", status=503) == "not_written"
         assert talk.rank(np.eye(3), status=409) == "set_aside"
 

@@ -34,7 +34,7 @@ def slow(service, seconds=0.3):
 
 def fail(service, times):
     """A disk that refuses the next commits."""
-    commit, left = service.journal._do, [times]
+    commit, left = service.journal._write_batch, [times]
 
     def do(jobs):
         left[0] -= 1
@@ -42,7 +42,7 @@ def fail(service, times):
             raise sqlite3.OperationalError("disk I/O error")
         return commit(jobs)
 
-    service.journal._do = do
+    service.journal._write_batch = do
 
 
 async def impatient(work):
