@@ -34,7 +34,7 @@ Rounds = OpenRoundBook[tuple[JournalEntry, Promise[Result]], Answered]
 DRIFT = 100  # updates over which the dashboard shows the drift of the weights
 
 
-class SnapshotRef(NamedTuple):
+class LastSnapshot(NamedTuple):
     """The version of the last snapshot, and the monotonic time at which it was taken; None if there is none."""
 
     version: int
@@ -128,7 +128,7 @@ class LiveRanker:
 
     def note_snapshot(self, at: float | None) -> None:
         """Records that the last snapshot is of the present version."""
-        self.last_snapshot = SnapshotRef(self.version, at)
+        self.last_snapshot = LastSnapshot(self.version, at)
 
     # Ranking
 
