@@ -221,7 +221,7 @@ def read_data(
 
     Of a folder with train, vali and test files, `part` is read.
     """
-    from ranktron.data.io import read as read_rounds
+    from ranktron.data.io.api import read as read_rounds
 
     path = _find_part(path, part)
     options = reading_options()

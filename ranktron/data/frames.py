@@ -36,7 +36,7 @@ UNGROUPED_EVAL_SET = (
 Check = Callable[[Any, Any], tuple[Any, Any, Sequence[str] | None]]
 
 
-def read_table(
+def read_frame(
     X: Any,
     y: Any,
     qid: Any = None,
@@ -71,7 +71,7 @@ def read_table(
 
     Examples
     --------
-    >>> rounds = read_table([[1.0], [3.0]], [0, 1], "a", check=lambda X, y: (np.array(X), np.array(y), None))
+    >>> rounds = read_frame([[1.0], [3.0]], [0, 1], "a", check=lambda X, y: (np.array(X), np.array(y), None))
     >>> rounds.qids.tolist(), rounds.labels.tolist()
     (['a'], [0.0, 1.0])
     """

@@ -21,7 +21,7 @@ from ranktron.data.frames import (
     explained,
     mean_weights,
     read_eval_set,
-    read_table,
+    read_frame,
     refuse_dates,
     take_features,
     take_query_ids,
@@ -330,7 +330,7 @@ class BaseRanker(WithPresets):
         how: dict[str, Any] = {"dtype": "numeric", "accept_sparse": "csr"}
         how["ensure_all_finite"] = "allow-nan" if missing else True  # NaN may stand for a missing value
         if labels and type(X) is np.ndarray and X.dtype.kind == "f":
-            how["ensure_all_finite"] = False  # `read_table` will look at each number, in half of the time
+            how["ensure_all_finite"] = False  # `read_frame` will look at each number, in half of the time
         with explained(X, missing=missing):
             found = validate_data(self, X, **labels, **how, reset=reset)
             if (found[0] if labels else found).dtype.kind in "OUT":  # it lets the text of some frames pass
@@ -356,7 +356,7 @@ class BaseRanker(WithPresets):
 
         if groups is not None and qid is None and group is None and take_query_ids(X, None)[1] is None:
             qid = groups
-        return read_table(
+        return read_frame(
             X,
             y,
             qid,

@@ -266,8 +266,8 @@ def make_untrained(
     plan: TrainingPlan, rounds: Rounds, weights: Floats | None = None, document_weights: Floats | None = None
 ) -> Model:
     """An untrained model, with imputation, scaling and feature map fitted to the rounds."""
-    imputer = None if plan.nan == "error" else fit_imputer(plan.nan, rounds)
-    filled = rounds if imputer is None else impute(rounds, imputer)
+    imputer = fit_imputer(plan.nan, rounds)
+    filled = impute(rounds, imputer)
     scaling = choose_scaling(plan.scaling, sparse=isinstance(filled.X, Sparse), mapped=plan.map is not None)
     model = Model(
         kind=plan.algorithm,

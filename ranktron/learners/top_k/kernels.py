@@ -215,7 +215,7 @@ def _project(w: Floats, length: float, radius: float) -> None:
 
 
 @jit
-def descend(
+def take_step(
     learner: TopKRecord, vectors: Floats, X: Matrix, items: Integers, gradient: Floats, drift: Floats, factor: float,
     eta: float,
 ) -> bool:  # fmt: skip
@@ -253,7 +253,7 @@ def descend(
 
 
 @jit
-def descend_rows(
+def take_step_rows(
     learner: TopKRecord, vectors: Floats, X: FeatureArrays, gradient: Floats, drift: Floats, drift_columns: Columns,
     factor: float, eta: float,
 ) -> bool:  # fmt: skip
@@ -289,7 +289,7 @@ def descend_rows(
 
 
 @jit
-def learn_shown(
+def learn_top(
     learner: TopKRecord, vectors: Floats, X: Matrix, items: Integers, shown: Floats, places: Integers, labels: Floats,
     propensities: Floats, m: int, gamma: float, eta: float,
 ) -> float:  # fmt: skip
@@ -300,7 +300,7 @@ def learn_shown(
     gradient = np.empty(propensities.shape[0])
     weights = inverse_propensities(propensities, learner[0]["share"], learner[0]["floor"])
     loss = estimate_hinge(shown, places, labels, weights, learner[0]["margin"], gradient)
-    if not descend(learner, vectors, X, items, gradient, np.empty(0), 0.0, eta):
+    if not take_step(learner, vectors, X, items, gradient, np.empty(0), 0.0, eta):
         return np.nan
     count_round(learner, m, gamma)
     return float(loss)
@@ -317,4 +317,4 @@ def learn_list(
     if wrong or first_non_finite(shown) >= 0:
         return np.nan
     m = order.shape[0]
-    return learn_shown(learner, vectors, X, order, shown, places, labels, propensities, m, gamma, eta)
+    return learn_top(learner, vectors, X, order, shown, places, labels, propensities, m, gamma, eta)

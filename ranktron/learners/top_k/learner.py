@@ -27,8 +27,6 @@ from ranktron.learners.top_k.kernels import (
     TWICE,
     TopKRecord,
     count_round,
-    descend,
-    descend_rows,
     gather_top,
     learn_list,
     list_sizes,
@@ -37,6 +35,8 @@ from ranktron.learners.top_k.kernels import (
     rank_groups,
     rank_pairs,
     shown_scores,
+    take_step,
+    take_step_rows,
 )
 from ranktron.types import Features, Feedback, Floats, Integers, Ranking, Round, State, Step
 
@@ -282,12 +282,12 @@ class TopK(WeightVectorLearner):
         loss, factor, gradient = settle(pending.shown, pending.constant, places, labels, weights)
         rows, drift, eta = pending.rows, pending.drift, self.step(pending.number)
         if isinstance(rows, Sparse):
-            moved = descend_rows(
+            moved = take_step_rows(
                 self.record, self.vectors, as_arrays(rows), gradient, drift, pending.columns, factor, eta
             )
         else:
             items = np.arange(len(gradient))
-            moved = descend(self.record, self.vectors, rows, items, gradient, drift, factor, eta)
+            moved = take_step(self.record, self.vectors, rows, items, gradient, drift, factor, eta)
         if not moved:
             raise DataError(overflow(pending.number))
         count_round(self.record, pending.size, self._gamma(pending.number))

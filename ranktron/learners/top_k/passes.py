@@ -17,7 +17,7 @@ from ranktron.kernels.jit import jit
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.fused import step_sizes
 from ranktron.learners.loop import play
-from ranktron.learners.top_k.kernels import TopKRecord, learn_list, learn_shown, rank_pairs
+from ranktron.learners.top_k.kernels import TopKRecord, learn_list, learn_top, rank_pairs
 from ranktron.learners.top_k.learner import TopK
 from ranktron.metrics import Metric
 from ranktron.metrics.compiled_passes import compute_ideals, measure
@@ -100,7 +100,7 @@ def _learn_all(
 ) -> None:  # fmt: skip
     items = np.arange(shown.shape[1])
     for n in range(shown.shape[0]):
-        loss = learn_shown(
+        loss = learn_top(
             learner, vectors, rows[n], items, shown[n], places[n], labels[n], propensities[n], sizes[n], gammas[n],
             etas[n],
         )  # fmt: skip

@@ -94,7 +94,7 @@ class SearchRequest(RequestBody):
     query: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
-class Candidate(ResponseBody):
+class Match(ResponseBody):
     """A document that matches the query, with its features."""
 
     id: str
@@ -108,7 +108,7 @@ class Candidate(ResponseBody):
 class CandidatesAnswer(ResponseBody):
     """The candidates for a query, by descending BM25, for the ranker to order."""
 
-    documents: list[Candidate]
+    documents: list[Match]
 
 
 class SetupAnswer(ResponseBody):
@@ -142,7 +142,7 @@ def search_actions(index: Index) -> list[Action]:
         matches = index.search(request.query)
         return CandidatesAnswer(
             [
-                Candidate(
+                Match(
                     document.id,
                     document.kind,
                     document.signature,

@@ -58,9 +58,7 @@ class LiveRanker:
         self.config = config
         self.definition = definition  # complete, with every parameter; fixed
         self.snapshots = snapshots  # its snapshots on disk; the journal's writer adds and removes
-        self.incarnation = (
-            0  # random number that distinguishes it from deleted rankers of its name; fixed once recovered
-        )
+        self.incarnation = 0  # tells it from deleted rankers of its name; fixed once recovered or created
         self.version = 0  # the last entry applied; apply_entry
         self.rounds: Rounds = OpenRoundBook(first, RoundIds(), config, open_rounds.shown_at)
         self.refused: list[int] = []  # the last entries that the learner refused; apply_entry

@@ -14,7 +14,7 @@ from ranktron.learners import TopK, feedback, top_k_ranker
 from ranktron.learners.checks import check_learner, same
 from ranktron.learners.steps import Constant, InversePower
 from ranktron.learners.top_k.exploration import explores, uniform_scores
-from ranktron.learners.top_k.kernels import TOP_K, _gather_dense, _gathered_rows, descend, descend_rows, locate
+from ranktron.learners.top_k.kernels import TOP_K, _gather_dense, _gathered_rows, locate, take_step, take_step_rows
 from ranktron.surrogates import KL, ListNet, PairwiseHinge, SmoothDCG, Squared
 from ranktron.types import Ranking, Round
 
@@ -131,9 +131,9 @@ def test_the_python_twins_agree():
         learner = np.zeros(1, TOP_K)
         learner["radius"], learner["adaptive"], learner["weighted_average"], learner["rounds"] = 1.5, adaptive, True, 1
         states = [np.array([np.ones(4), np.zeros(4), np.full(4, 0.5), np.zeros(4)]) for _ in range(4)]
-        for call, state in zip((descend, descend.py_func), states[:2], strict=True):
+        for call, state in zip((take_step, take_step.py_func), states[:2], strict=True):
             assert call(learner, state, X, np.array([0, 1, 2]), gradient, drift, 0.5, 0.1)
-        for call, state in zip((descend_rows, descend_rows.py_func), states[2:], strict=True):
+        for call, state in zip((take_step_rows, take_step_rows.py_func), states[2:], strict=True):
             assert call(learner, state, rows, gradient, drift[:2], np.array([3, 0], np.int32), 0.5, 0.1)
         assert states[0] == pytest.approx(states[1])
         assert states[2] == pytest.approx(states[3])

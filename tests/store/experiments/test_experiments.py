@@ -15,7 +15,7 @@ FEATURES = ["f0", "f1", "f2"]
 
 def teach(talk, name, sign=1.0, **definition):
     """A ranker that has learnt that the first feature is good, or bad."""
-    talk.make(name, 3, parameters={"k": 2, "explore": 0.0, "seed": 1}, **definition)
+    talk.make(name, 3, parameters={"k": 2, "explore": 1.0, "seed": 1}, **definition)
     rng = np.random.default_rng(0)
     for _ in range(30):
         X = rng.normal(size=(4, 3))
