@@ -329,7 +329,9 @@ class RankingService:
 
     def rankers(self) -> RankersAnswer:
         self.check_leading()
-        set_aside = [SetAsideAnswer(each.name, each.version, each.message) for each in self.quarantined.values()]
+        set_aside = [
+            SetAsideAnswer(ranker.name, ranker.version, ranker.message) for ranker in self.quarantined.values()
+        ]
         return RankersAnswer([views.ranker(live) for live in self.live_rankers.values()], set_aside)
 
     def ranker(self, name: str) -> RankerAnswer:
@@ -442,9 +444,9 @@ class RankingService:
         """Drops a ranker's open rounds beyond its limits; beyond `open_bytes` in all, the largest ranker's oldest."""
         live.drop()
         self._writer.forget(live)
-        bytes_over = sum(each.rounds.open.size for each in self.live_rankers.values()) - self.config.open_bytes
+        bytes_over = sum(ranker.rounds.open.size for ranker in self.live_rankers.values()) - self.config.open_bytes
         if bytes_over > 0:
-            largest = max(self.live_rankers.values(), key=lambda each: each.rounds.open.size)
+            largest = max(self.live_rankers.values(), key=lambda ranker: ranker.rounds.open.size)
             largest.drop(bytes_over)
             self._writer.forget(largest)
 

@@ -37,7 +37,7 @@ class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         Count, Meta(description="answered rounds of a ranker whose feedback is recognised when it is repeated")
     ] = 10_000
     snapshot_every: Annotated[Count, Meta(description="journal entries between two snapshots of a ranker")] = 5_000
-    versions: Annotated[int, Meta(ge=2, description="snapshots that are kept, to roll back to")] = 10
+    versions: Annotated[int, Meta(ge=2, description="snapshots of a ranker that are kept, to roll back to")] = 10
     max_rankers: Annotated[Count, Meta(description="rankers")] = 100
     max_documents: Annotated[Count, Meta(description="documents of a list")] = 1_000
     max_features: Annotated[Count, Meta(description="features of a ranker")] = 1_000

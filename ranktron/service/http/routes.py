@@ -63,7 +63,7 @@ def _round_actions(service: RankingService) -> list[Action]:
         Action(
             post,
             f"{_ONE}/feedback",
-            "Learn from labels, clicks or gains of some of the first k documents that a round showed",
+            "Learn from labels, clicks or gains of the first k documents of a round",
             "feedback",
             m.FeedbackRequest,
             m.FeedbackAnswer,
@@ -231,8 +231,8 @@ def experiment_actions(service: RankingService) -> list[Action]:
 
     def document_format(name: str) -> tuple[Sequence[str], bool]:
         """The names of the arms' features, and whether values may be missing."""
-        live = [arm.live for arm in experiments.find(name).arms]
-        return live[0].names, all(each.template.imputer is not None for each in live)
+        rankers = [arm.live for arm in experiments.find(name).arms]
+        return rankers[0].names, all(ranker.template.imputer is not None for ranker in rankers)
 
     def rank(request: e.ExperimentRankRequest, name: str) -> Any:
         count = len(request.documents)

@@ -24,7 +24,7 @@ from zlib import crc32
 from ranktron import __version__
 from ranktron.errors import DataError
 from ranktron.store.journal.journal import CAPACITY, EPOCHS, MissingEntriesError, StoredRanker
-from ranktron.store.journal.tables import Database, RankerRow, is_whole, own_half, read_rankers
+from ranktron.store.journal.tables import Database, RankerRow, is_intact, own_half, read_rankers
 
 _logger = logging.getLogger("ranktron.service")
 
@@ -186,7 +186,7 @@ def _find_loss(database: Database, ranker: int, marked: RankerMark) -> MissingEn
         return MissingEntriesError(f"version {version} was acknowledged, but its log ends at version {last}: {_LOST}")
     query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
     row = database.execute(query, (first + version,)).fetchone()
-    if row and is_whole(first + version, *row) and own_half(row[2]) != marked.checksum:
+    if row and is_intact(first + version, *row) and own_half(row[2]) != marked.checksum:
         return MissingEntriesError(f"version {version} in its log is not the one that was acknowledged: {_LOST}")
     return None
 

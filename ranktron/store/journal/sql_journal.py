@@ -60,8 +60,8 @@ from ranktron.store.journal.tables import (
     deletions,
     follows,
     insert,
-    is_whole,
-    is_whole_round,
+    is_intact,
+    is_intact_round,
     own_half,
     round_checksum,
 )
@@ -251,9 +251,9 @@ class SQLJournal(GroupCommit):
                     before = incarnation << 32 | incarnation
                 elif key != last + 1:  # pruned entries: a snapshot covers the gap, or recovery reports it
                     before = None
-                fits = is_whole(key, body, answers, checksum) and (before is None or follows(checksum, before))
+                fits = is_intact(key, body, answers, checksum) and (before is None or follows(checksum, before))
                 before, last = checksum if fits else None, key
-                if shown is not None and not (fits and is_whole_round(answers, shown, shown_checksum)):
+                if shown is not None and not (fits and is_intact_round(answers, shown, shown_checksum)):
                     shown = None
                 yield Logged(key - base, body if fits else None, shown)
             at = rows[-1][0] + 1
@@ -282,14 +282,14 @@ class SQLJournal(GroupCommit):
         with self._database.explained():
             rows = self._database.execute(query, arguments).fetchall()
         base = ranker * CAPACITY
-        return [(key - base, body if is_whole_round(key, body, checksum) else None) for key, body, checksum in rows]
+        return [(key - base, body if is_intact_round(key, body, checksum) else None) for key, body, checksum in rows]
 
     def checksum(self, ranker: int, version: int) -> int | None:
         with self._database.explained():
             key = ranker * CAPACITY + version
             query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
             row = self._database.execute(query, (key,)).fetchone()
-        return own_half(row[2]) if row and is_whole(key, *row) else None
+        return own_half(row[2]) if row and is_intact(key, *row) else None
 
     def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._database.look_up(statement, values)

@@ -198,7 +198,7 @@ def chain_checksum(key: int, body: bytes, answers: int | None, before: int) -> i
 
     >>> first = chain_checksum(1, b"one", None, 5)
     >>> second = chain_checksum(2, b"two", None, own_half(first))
-    >>> is_whole(2, b"two", None, second), is_whole(2, b"ten", None, second)
+    >>> is_intact(2, b"two", None, second), is_intact(2, b"ten", None, second)
     (True, False)
     >>> follows(second, first), follows(first, second)
     (True, False)
@@ -207,7 +207,7 @@ def chain_checksum(key: int, body: bytes, answers: int | None, before: int) -> i
     return checksum - (1 << 64) if checksum >> 63 else checksum  # columns are signed
 
 
-def is_whole(key: int, body: Any, answers: Any, checksum: Any) -> bool:
+def is_intact(key: int, body: Any, answers: Any, checksum: Any) -> bool:
     """Whether an entry is intact."""
     if not isinstance(body, bytes) or not isinstance(checksum, int) or not isinstance(answers, int | None):
         return False
@@ -222,13 +222,13 @@ def follows(checksum: int, before: int) -> bool:
 def round_checksum(key: int, body: bytes) -> int:
     """The checksum of a round.
 
-    >>> is_whole_round(2, b"two", round_checksum(2, b"two")), is_whole_round(1, b"two", round_checksum(2, b"two"))
+    >>> is_intact_round(2, b"two", round_checksum(2, b"two")), is_intact_round(1, b"two", round_checksum(2, b"two"))
     (True, False)
     """
     return crc32(body, key & _HALF)
 
 
-def is_whole_round(key: int, body: Any, checksum: Any) -> bool:
+def is_intact_round(key: int, body: Any, checksum: Any) -> bool:
     """Whether a round is intact."""
     return isinstance(body, bytes) and isinstance(checksum, int) and round_checksum(key, body) == checksum
 

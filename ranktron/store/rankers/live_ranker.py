@@ -142,7 +142,7 @@ class LiveRanker:
         self.check_open()
         X = self.matrix(request.documents)
         features = self.mapped(X)
-        ranking, places = self._ranking(features), {each.id: i for i, each in enumerate(request.documents)}
+        ranking, places = self._ranking(features), {document.id: i for i, document in enumerate(request.documents)}
         first = [places[document] for document in shown if document in places]
         if len(first) < len(shown) or len(set(first)) < len(first):
             raise RequestError(422, "wrong_order", "`shown` names documents of the list, each once")

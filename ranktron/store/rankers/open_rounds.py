@@ -229,7 +229,7 @@ class OpenRoundBook(Generic[_Waiting, _Answer]):
         self._offset = at - monotonic()
 
     def now(self) -> float:
-        """The time in seconds; a restart goes on from the last time in the journal, so downtime does not count."""
+        """The time in seconds; a restart continues from the latest time in the journal, so downtime does not count."""
         return self._offset + monotonic()
 
     def remember(self, number: int, answer: _Answer, body: bytes | None) -> None:

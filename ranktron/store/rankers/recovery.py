@@ -96,15 +96,19 @@ class ReplayBatch:
             return False
         n, k, shown = len(items), len(first.shown) // 8, [item.shown for item in items]
         feedback = list(chain.from_iterable(item.feedback for item in items))
-        rows = np.frombuffer(b"".join([each.rows for each in shown]), np.float32).reshape(n, -1, len(live.filled_names))
+        rows = np.frombuffer(b"".join([round.rows for round in shown]), np.float32).reshape(
+            n, -1, len(live.filled_names)
+        )
         learnt = learn_many(
             learner,
             PendingBatch(
-                [each.number for each in shown],
-                [each.size for each in shown],
+                [round.number for round in shown],
+                [round.size for round in shown],
                 rows[:, :k].copy(),
-                np.frombuffer(bytearray().join([each.shown for each in shown])).reshape(n, k),
-                np.frombuffer(bytearray().join([each.propensities or b"" for each in shown])).reshape(n, *first.shape),
+                np.frombuffer(bytearray().join([round.shown for round in shown])).reshape(n, k),
+                np.frombuffer(bytearray().join([round.propensities or b"" for round in shown])).reshape(
+                    n, *first.shape
+                ),
                 np.array([place for place, _, _ in feedback]).reshape(n, -1),
                 np.array([label for _, label, _ in feedback], float).reshape(n, -1),
             ),
@@ -165,7 +169,7 @@ def _answered_round(live: LiveRanker, entry: JournalEntry, version: int, shown: 
     """The stored round that an entry answers; it must exist and be unanswered."""
     repeated = entry.round in live.rounds.answered_ever
     if shown is None or repeated or entry.round < live.rounds.barrier or open_rounds.read_number(shown) != entry.round:
-        raise DataError(f"its log is damaged: version {version} answers round {entry.round}, which is not there")
+        raise DataError(f"its log is damaged: version {version} answers round {entry.round}, which is not open")
     return shown
 
 

@@ -168,7 +168,7 @@ def test_a_round_that_an_entry_needs_must_be_there(serving, state):
     talk.play(3)
     talk.crash()
     serving.edit(state, "DELETE FROM rounds WHERE key = (SELECT min(key) FROM rounds)")
-    assert "version 1 answers round 0, which is not there" in set_aside(serving, state)
+    assert "version 1 answers round 0, which is not open" in set_aside(serving, state)
 
 
 def test_an_older_snapshot_is_used_where_the_newest_is_damaged(serving, state, caplog):

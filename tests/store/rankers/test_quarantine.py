@@ -146,7 +146,7 @@ def damage_entry(state):
 def lose_round(state):
     lost = "DELETE FROM rounds WHERE key = (SELECT round FROM entries WHERE key = ?)"
     edit(state, (lost, [CAPACITY + 10]))
-    return 9, "version 10 answers round 9, which is not there"
+    return 9, "version 10 answers round 9, which is not open"
 
 
 def confuse_entry(state):
