@@ -27,7 +27,7 @@ class RequestError(RanktronError):
 
 
 def unknown_ranker(name: str) -> RequestError:
-    advice = f"PUT /v1/rankers/{name} creates it, from a definition or from a model file"
+    advice = f"PUT /v1/rankers/{name} makes one, from a definition or from a model file"
     return RequestError(404, "unknown_ranker", f"there is no ranker {name!r}: {advice}")
 
 

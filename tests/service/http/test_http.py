@@ -315,7 +315,7 @@ def test_advice_leads_somewhere(talk, lists):
     model = train(TrainingPlan("ranksvm", schedule=Schedule(epochs=1)), as_rounds(list(lists(20)))).model.to_bytes()
     kind = "application/octet-stream"
     refused = talk.request("POST", "/v1/rankers/shop/model", model, content_type=kind)
-    assert b"PUT /v1/rankers/shop creates it, from a definition or from a model file" in refused.content
+    assert b"PUT /v1/rankers/shop makes one, from a definition or from a model file" in refused.content
     assert put(talk, model)["learns"] == "nothing"
 
 
