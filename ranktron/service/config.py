@@ -1,4 +1,4 @@
-"""The configuration: settings of the store, limits of requests, settings of the server. A TOML file may change some."""
+"""The configuration: settings of the store, limits of requests, settings of the server; read from a TOML file."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ranktron.errors import DataError
 from ranktron.store.config import Count, Seconds, StoreConfig
 
 _PATHS = ("tokens", "carry_keys")
-_VARIABLES = {"tokens": "RANKTRON_TOKENS_FILE"}  # RANKTRON_TOKENS has tokens themselves
+_VARIABLES = {"tokens": "RANKTRON_TOKENS_FILE"}  # RANKTRON_TOKENS holds the tokens themselves
 
 
 class RequestLimits(StoreConfig, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Limits of requests: their size, number and time."""
 
     max_body: Annotated[Count, Meta(description="bytes of the body of a request")] = 8_000_000
-    max_arriving: Annotated[Count, Meta(description="bytes of all bodies that are arriving at one time")] = 256_000_000
+    max_arriving: Annotated[Count, Meta(description="bytes of all bodies being received at one time")] = 256_000_000
     max_batch: Annotated[Count, Meta(description="requests in a batch")] = 100
-    max_carry: Annotated[Count, Meta(description="characters of a round that carries itself")] = 100_000
+    max_carry: Annotated[Count, Meta(description="characters of a sealed round (`carry`)")] = 100_000
     max_headers: Annotated[Count, Meta(description="headers of a request")] = 100
     max_header_bytes: Annotated[Count, Meta(description="bytes of a request's first line and headers")] = 32_768
     header_seconds: Annotated[Seconds, Meta(description="how long the headers of a request may take to arrive")] = 10.0
@@ -36,11 +36,11 @@ class RequestLimits(StoreConfig, frozen=True, forbid_unknown_fields=True, kw_onl
     max_connections_per_address: Annotated[
         Count, Meta(description="connections at one time of one address (IPv6: of one /64 network)")
     ] = 250
-    proxies: Annotated[list[str], Meta(description="addresses of load balancers, which have no limit per address")] = (
-        msgspec.field(default_factory=list)
-    )
+    proxies: Annotated[
+        list[str], Meta(description="addresses of load balancers, exempt from the limit per address")
+    ] = msgspec.field(default_factory=list)
     rate: Annotated[
-        float, Meta(ge=0.0, description="requests a second of each token, with bursts of twice as many; 0: any number")
+        float, Meta(ge=0.0, description="requests a second of each token, with bursts of twice as many; 0: no limit")
     ] = 0.0
 
 
@@ -53,16 +53,19 @@ class Config(RequestLimits, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     tokens: Annotated[str, Meta(description="file of tokens; a relative path starts at the folder of this file")] = ""
     carry_keys: Annotated[
-        str, Meta(description="file of keys for rounds that carry themselves (`ranktron keys`); relative as `tokens`")
+        str, Meta(description="file of keys for sealed rounds (`ranktron keys`); relative as `tokens`")
     ] = ""
     log_format: Annotated[
-        Literal["text", "json"], Meta(description="what the log on standard error is: lines for people, or JSON")
+        Literal["text", "json"], Meta(description="format of the log on standard error: lines of text, or JSON")
     ] = "text"
     log_requests: Annotated[
         bool, Meta(description="whether every request is logged; otherwise only those that fail with a 5xx")
     ] = False
     tracing: Annotated[
-        bool, Meta(description="whether requests are traced with OpenTelemetry (extra `tracing`), as OTEL_... says")
+        bool,
+        Meta(
+            description="whether requests are traced with OpenTelemetry (extra `tracing`), as set by OTEL_... variables"
+        ),
     ] = False
     origins: Annotated[
         list[str], Meta(description="origins of web pages that may call the service from a browser (CORS)")
@@ -82,21 +85,21 @@ def read_settings(path: str | Path | None, environment: Mapping[str, str] = os.e
     config = Config() if path is None else read_config(path)
     changes: dict[str, Any] = {}
     for name in _PATHS:
-        named = getattr(config, name)
-        if named and path is not None:
-            changes[name] = str(Path(path).parent / named)
-    for each in fields(Config):
-        variable = _VARIABLES.get(each.name, f"RANKTRON_{each.name.upper()}")
-        given = environment.get(variable)
-        if given is None:
+        file = getattr(config, name)
+        if file and path is not None:
+            changes[name] = str(Path(path).parent / file)
+    for setting in fields(Config):
+        variable = _VARIABLES.get(setting.name, f"RANKTRON_{setting.name.upper()}")
+        text = environment.get(variable)
+        if text is None:
             continue
-        many = isinstance(getattr(config, each.name), list)
-        value = [part.strip() for part in given.split(",") if part.strip()] if many else given
+        is_list = isinstance(getattr(config, setting.name), list)
+        value = [part.strip() for part in text.split(",") if part.strip()] if is_list else text
         try:
-            found = msgspec.convert({each.name: value}, Config, strict=False)
+            parsed = msgspec.convert({setting.name: value}, Config, strict=False)
         except msgspec.ValidationError as error:
             raise DataError(f"the environment's {variable}: {str(error).partition(' - at ')[0]}") from None
-        changes[each.name] = getattr(found, each.name)
+        changes[setting.name] = getattr(parsed, setting.name)
     return replace(config, **changes)
 
 

@@ -97,7 +97,7 @@ class SealedRoundBook(SealedRounds):
             raise RequestError(422, "wrong_carry", f"`carry` is that of round {sealed.round}, not of {request.round}")
         number = live.rounds.ids.number_of(sealed.round)
         if number >= live.rounds.next:
-            raise RequestError(404, "unknown_round", f"there has been no round {sealed.round}")
+            raise RequestError(404, "unknown_round", f"round {sealed.round} does not exist")
         if live.rounds.now() >= sealed.expires or number < live.rounds.barrier:
             raise round_gone(sealed.round)
         return sealed

@@ -1,10 +1,10 @@
-"""Errors of requests: a status, a code for programs, a sentence for people."""
+"""Errors of requests: an HTTP status, an error code and a message."""
 
 from __future__ import annotations
 
 from ranktron.errors import RanktronError
 
-_LONGEST = 2_000  # characters of a message, which may quote the request
+_MAX_MESSAGE = 2_000  # characters: messages may quote the request
 
 
 def encodable(message: str) -> str:
@@ -13,13 +13,13 @@ def encodable(message: str) -> str:
     >>> encodable("no kind " + chr(0xD800))
     'no kind \\\\ud800'
     """
-    if len(message) > _LONGEST:
-        message = f"{message[:_LONGEST]} ..."
+    if len(message) > _MAX_MESSAGE:
+        message = f"{message[:_MAX_MESSAGE]} ..."
     return message.encode("utf-8", "backslashreplace").decode()
 
 
 class RequestError(RanktronError):
-    """A refused request, which changed nothing."""
+    """A refused request; it has changed nothing."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(encodable(message))
@@ -27,8 +27,8 @@ class RequestError(RanktronError):
 
 
 def unknown_ranker(name: str) -> RequestError:
-    how = f"PUT /v1/rankers/{name} makes one, from a definition or from a model file"
-    return RequestError(404, "unknown_ranker", f"there is no ranker {name!r}: {how}")
+    advice = f"PUT /v1/rankers/{name} makes one, from a definition or from a model file"
+    return RequestError(404, "unknown_ranker", f"there is no ranker {name!r}: {advice}")
 
 
 def unknown_version(version: int) -> RequestError:
@@ -36,17 +36,18 @@ def unknown_version(version: int) -> RequestError:
 
 
 def round_gone(number: int, answered: bool = False, known: bool = True) -> RequestError:
-    """The error for a round that is no longer open, which says whether it was answered, if known."""
+    """The error for a round that is no longer open; says whether it was answered, if known."""
     if answered:
         why = "it was answered before, and learnt from then; this request changed nothing"
     elif known:
-        why = "it was dropped, being old, or lost in a crash, or came without its `carry`; nothing was learnt from it"
+        why = "it has expired, was lost in a crash, or needs its `carry`; nothing was learnt from it"
     else:
-        why = "it was answered or dropped too long ago for that to be known; this request changed nothing"
+        why = "it is too old to tell whether it was answered or has expired; this request changed nothing"
     return RequestError(410, "round_gone", f"round {number} is no longer open: {why}")
 
 
-def foreign(number: int) -> RequestError:
+def foreign_round(number: int) -> RequestError:
+    """The error for a round of another epoch."""
     return RequestError(
         410,
         "round_gone",
@@ -54,8 +55,9 @@ def foreign(number: int) -> RequestError:
     )
 
 
-def of_deleted_ranker(number: int) -> RequestError:
-    why = "it is of another one of this name, deleted with all that it had learnt; this request changed nothing"
+def deleted_rankers_round(number: int) -> RequestError:
+    """The error for a round of an earlier ranker of the same name."""
+    why = "it belongs to a deleted ranker of the same name; this request changed nothing"
     return RequestError(410, "round_gone", f"round {number} is no longer open: {why}")
 
 
@@ -64,4 +66,4 @@ def not_leader(why: str) -> RequestError:
 
 
 def not_written(why: str) -> RequestError:
-    return RequestError(503, "not_written", f"nothing can be written to disk ({why}); nothing was learnt, try again")
+    return RequestError(503, "not_written", f"the journal cannot be written ({why}); nothing was learnt, try again")

@@ -1,4 +1,4 @@
-"""Every request and every answer, as types: they decode, validate, encode and document themselves."""
+"""Types of requests and answers: they define the JSON, its validation and the OpenAPI schemas."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ ListScale = Literal["none", "standard-query", "minmax-query"]
 
 
 class RequestBody(Struct, forbid_unknown_fields=True):
-    """What a client sends."""
+    """A request body; unknown fields are refused."""
 
 
 class ResponseBody(Struct):
-    """What a client gets."""
+    """A response body."""
 
 
 class Definition(RequestBody):
-    """A ranker to make: an algorithm, its parameters, the names of the features, the lowest and highest label.
+    """The definition of a ranker: features, algorithm and its parameters, the lowest and highest label.
 
-    In a complete definition no scaling is None.
+    In a complete definition `scale` is None for no scaling.
     """
 
     features: Annotated[list[Name], Meta(min_length=1)]
@@ -35,34 +35,36 @@ class Definition(RequestBody):
     close_after: (
         Annotated[
             float,
-            Meta(gt=0.0, description="seconds after which a round without feedback counts as one that gained nothing"),
+            Meta(gt=0.0, description="seconds after which a round without feedback counts as one without gain"),
         ]
         | None
     ) = None
     scale: (
         Annotated[
             ListScale,
-            Meta(description="how features are scaled within each list; left out: as suits the algorithm"),
+            Meta(description="how features are scaled within each list; default: as recommended for the algorithm"),
         ]
         | None
     ) = None
-    model: Annotated[str, Meta(description="left out: the service notes here which model file it was made from")] = ""
+    model: Annotated[
+        str, Meta(description="set by the service: the SHA-256 of the model file; leave out in requests")
+    ] = ""
 
 
-_NUMBER = {"type": ["number", "null"]}  # null is for models that fill in missing values
+_NUMBER = {"type": ["number", "null"]}  # null: a missing value
 _NUMBERS = {"type": "array", "items": _NUMBER}
 _BY_NAME = {"type": "object", "additionalProperties": _NUMBER}
 
 if TYPE_CHECKING:
     Features = list[float | None] | dict[str, float | None] | Raw | np.ndarray
-else:  # in a request they stay raw JSON until a ranker says how many there should be
+else:  # raw JSON, parsed once the ranker and its number of features are known
     Features = Annotated[Raw, Meta(extra_json_schema={"anyOf": [_NUMBERS, _BY_NAME]})]
 
 
 class Document(RequestBody):
     """A document to rank: its features in the ranker's order, or by name.
 
-    A model that fills in missing values takes null, and names may be left out; any other refuses both.
+    Null and absent names are missing values: accepted by models that fill them in, refused by others.
     """
 
     id: Name
@@ -75,12 +77,12 @@ class RankRequest(RequestBody):
     documents: Annotated[list[Document], Meta(min_length=1)]
     query: Annotated[str, Meta(max_length=1000)] = ""
     carry: Annotated[
-        bool, Meta(description="whether the answer holds the round, sealed, which the service then does not keep")
+        bool, Meta(description="whether the answer contains the round, sealed, instead of the service storing it")
     ] = False
 
 
 class Ranked(ResponseBody):
-    """A document where it was shown; positions count from 1."""
+    """A ranked document; positions count from 1."""
 
     id: str
     score: float
@@ -88,7 +90,7 @@ class Ranked(ResponseBody):
 
 
 class RankAnswer(ResponseBody):
-    """The ranking to show. `round` is what feedback refers to; if there is a `carry`, feedback has to have it, too."""
+    """The ranking to show. Feedback refers to it by `round`, and returns `carry` if there is one."""
 
     round: int
     ranking: list[Ranked]
@@ -98,31 +100,31 @@ class RankAnswer(ResponseBody):
 
 
 class FeedbackRequest(RequestBody):
-    """Labels of some of the first k documents that a round showed, or which were clicked, or what each has gained.
+    """Feedback on the first k documents of a round: labels, clicks or gains.
 
-    Clicks and gains may come again when there are more of them: gains are totals, and a click counts as 1.
+    Clicks and gains may be updated: gains are totals, and a click counts as 1.
     """
 
     round: Number
     labels: Annotated[dict[str, Grade], Meta(min_length=1)] | None = None
     clicks: list[str] | None = None
     gains: dict[str, Grade] | None = None
-    carry: Annotated[str, Meta(description="what the ranking had under this name, if it had one")] | None = None
+    carry: Annotated[str, Meta(description="the `carry` of the ranking, if any")] | None = None
 
     def __post_init__(self) -> None:
-        if sum(given is not None for given in (self.labels, self.clicks, self.gains)) != 1:
+        if sum(field is not None for field in (self.labels, self.clicks, self.gains)) != 1:
             raise ValueError("feedback has either `labels` or `clicks` or `gains`")
 
 
 class FeedbackAnswer(ResponseBody):
-    """Whether the weights were updated, and the version that they then had."""
+    """Whether the weights were updated, and the version after it."""
 
     learned: bool
     version: int
 
 
 class FullRequest(RequestBody):
-    """A list of which all labels are known."""
+    """A fully labelled list."""
 
     documents: Annotated[list[Document], Meta(min_length=1)]
     labels: dict[str, Grade]
@@ -130,7 +132,7 @@ class FullRequest(RequestBody):
 
 
 class FullAnswer(ResponseBody):
-    """What was learnt from a whole list."""
+    """The update by a fully labelled list."""
 
     round: int
     loss: float | None
@@ -139,7 +141,7 @@ class FullAnswer(ResponseBody):
 
 
 class RankerAnswer(ResponseBody, omit_defaults=True):
-    """A ranker as it stands; `note` is there if something about the request is worth knowing."""
+    """The state of a ranker; `note` is a warning about the request, if any."""
 
     name: str
     algorithm: str
@@ -158,7 +160,7 @@ class RankerAnswer(ResponseBody, omit_defaults=True):
 
 
 class SetAsideAnswer(ResponseBody):
-    """A ranker that could not be recovered: the version that was reached, and in words why, and what to do."""
+    """A ranker that could not be recovered: the last version reached, the reason and the remedy."""
 
     name: str
     version: int
@@ -166,57 +168,57 @@ class SetAsideAnswer(ResponseBody):
 
 
 class RankersAnswer(ResponseBody):
-    """All rankers: those that serve, and those that are set aside."""
+    """All rankers, live and set aside."""
 
     rankers: list[RankerAnswer]
     set_aside: list[SetAsideAnswer]
 
 
 class RollbackRequest(RequestBody):
-    """The version to go back to."""
+    """The kept version to roll back to."""
 
     version: Number
 
 
 class VersionsAnswer(ResponseBody):
-    """The present version, and those that are kept."""
+    """The present version and the kept versions."""
 
     version: int
     kept: list[int]
 
 
 class RankBatch(RequestBody):
-    """Many lists to rank."""
+    """A batch of lists to rank."""
 
     requests: list[RankRequest]
 
 
 class FeedbackBatch(RequestBody):
-    """The feedback of many rounds."""
+    """A batch of feedback."""
 
     requests: list[FeedbackRequest]
 
 
 class FullBatch(RequestBody):
-    """Many lists with all labels."""
+    """A batch of fully labelled lists."""
 
     requests: list[FullRequest]
 
 
 class BatchAnswer(ResponseBody):
-    """One answer, or one error, for each request of a batch, in the same order."""
+    """An answer or an error for each request of a batch, in order."""
 
     answers: list[Any]
 
 
 class HealthAnswer(ResponseBody):
-    """Whether the service is well."""
+    """The health of the service."""
 
     ready: bool
 
 
 class Explained(ResponseBody):
-    """One document of a round: what each feature added to its score, and to its lead over the next."""
+    """A document of a round: the contribution of each feature to its score, and to its lead over the next document."""
 
     id: str
     position: int
@@ -227,7 +229,7 @@ class Explained(ResponseBody):
 
 
 class ExplainAnswer(ResponseBody):
-    """Why a round was ordered as it was, at the weights that ordered it."""
+    """The explanation of a round's order, by the weights of its version."""
 
     round: int
     query: str
@@ -239,7 +241,7 @@ class ExplainAnswer(ResponseBody):
 
 
 class Delay(ResponseBody):
-    """Seconds between a ranking and its feedback."""
+    """Quantiles of the seconds between a ranking and its feedback."""
 
     p50: float | None
     p90: float | None
@@ -247,7 +249,7 @@ class Delay(ResponseBody):
 
 
 class Received(ResponseBody):
-    """How much feedback comes, and how late."""
+    """Feedback: rounds, their rate per second, their delays."""
 
     rounds: int
     rate: float
@@ -264,9 +266,9 @@ class Point(ResponseBody):
 
 
 class Weight(ResponseBody):
-    """The weight of one feature, and its change over the last updates, as many as `updates.window` says.
+    """The weight of a feature, and its change over the last `updates.window` updates.
 
-    Where the ranker has a feature map, the weight is how far the feature can move a score: the height of its curve.
+    With a feature map, the weight is the height of the feature's curve: its largest possible effect on a score.
     """
 
     feature: str
@@ -275,10 +277,10 @@ class Weight(ResponseBody):
 
 
 class Updates(ResponseBody):
-    """How far the weights moved: on average over the last 100 updates, and in the last one.
+    """The norm of the updates of the weights: the mean of the last 100, and the last one.
 
-    `window` is the number of updates over which the drift of the weights is counted: 100, or as many as there have been
-    since the server started or the model was replaced.
+    `window` is the number of updates over which drift is measured: 100, or fewer if the server was started or the model
+    replaced since.
     """
 
     norm: float | None
@@ -287,14 +289,14 @@ class Updates(ResponseBody):
 
 
 class Shown(ResponseBody):
-    """A document that was shown."""
+    """A shown document."""
 
     id: str
     score: float
 
 
 class Recent(ResponseBody):
-    """A round of the recent past."""
+    """A recent round."""
 
     round: int
     query: str
@@ -306,7 +308,7 @@ class Recent(ResponseBody):
 
 
 class Health(ResponseBody):
-    """Whether feedback can be kept, free bytes on the disk, seconds since the last snapshot, bytes of the journal."""
+    """Health: journal writable, free bytes on the disk, seconds since the last snapshot, bytes of the journal."""
 
     ready: bool
     disk: int
@@ -316,7 +318,7 @@ class Health(ResponseBody):
 
 
 class DashboardAnswer(ResponseBody):
-    """All that the dashboard shows of a ranker."""
+    """The data of the dashboard."""
 
     name: str
     algorithm: str
@@ -336,13 +338,13 @@ class DashboardAnswer(ResponseBody):
 
 
 class ErrorBody(ResponseBody):
-    """Why a request was refused."""
+    """The error of a refused request."""
 
     code: str
     message: str
 
 
 class ErrorAnswer(ResponseBody):
-    """The answer to a request that was refused."""
+    """The answer to a refused request."""
 
     error: ErrorBody

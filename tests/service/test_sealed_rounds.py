@@ -106,8 +106,8 @@ def test_a_round_is_answered_once_by_any_of_its_feedback(talk):
 def test_the_first_answer_stays_when_memory_has_forgotten_it(tmp_path, monkeypatch, serving):
     address = serving.address(tmp_path)
     options = {"remembered": 3, "explained_rounds": 2, "snapshot_every": 4, "versions": 2}
-    monkeypatch.setattr(open_rounds, "_BLOCK", 8)
-    monkeypatch.setattr(open_rounds, "_BLOCKS", 2)
+    monkeypatch.setattr(open_rounds, "_BLOCK_SIZE", 8)
+    monkeypatch.setattr(open_rounds, "_MAX_BLOCKS", 2)
     with carrying(tmp_path, address=address, **options) as talk:
         talk.make(parameters={"k": 2})
         shown = [rank(talk, X) for X, _ in some_lists(60)]

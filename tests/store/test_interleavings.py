@@ -46,7 +46,7 @@ class Week:
 
     def open(self, failing):
         self.service = RankingService(self.folder, CONFIG, self.journal)
-        write = self.service.journal._do
+        write = self.service.journal._write_batch
 
         def do(jobs):
             if self.chance.random() < failing / 2:
@@ -56,7 +56,7 @@ class Week:
                 raise sqlite3.OperationalError("database or disk is full")
             return told
 
-        self.service.journal._do = do
+        self.service.journal._write_batch = do
 
     async def user(self, acts):
         for _ in range(acts):

@@ -26,12 +26,12 @@ from ranktron.store.messages import ErrorAnswer
 def application(
     service: RankingService,
     tokens: Tokens | None = None,
-    also: Sequence[BaseRoute] = (),
+    extra_routes: Sequence[BaseRoute] = (),
     telemetry: Telemetry | None = None,
 ) -> Router:
-    """The service as an ASGI application; without tokens it answers to this machine only.
+    """The service as an ASGI application; without tokens it accepts requests from this machine only.
 
-    `also` are further routes, which come first; `telemetry` counts requests.
+    `extra_routes` come before the service's own; `telemetry` counts requests.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -46,9 +46,12 @@ def application(
         async with service:
             yield
 
-    every = [*also, *routes(service, tokens, telemetry)]
+    all_routes = [*extra_routes, *routes(service, tokens, telemetry)]
     router = LoggedRouter(
-        every, redirect_slashes=False, default=Missing(Authenticator(service.config, Tokens([]))), lifespan=lifespan
+        all_routes,
+        redirect_slashes=False,
+        default=Missing(Authenticator(service.config, Tokens([]))),
+        lifespan=lifespan,
     )
     router.tracing = service.tracing
     return router

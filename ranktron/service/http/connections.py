@@ -1,4 +1,4 @@
-"""Limits of connections: their number, the size of headers, and the time of each step.
+"""Limits of connections: their number, the size of headers, and a timeout for each step.
 
 They apply before authentication. A connection is either waiting (for a request, or for the rest of its headers) or busy
 (a request is being answered). At the limit, the connection that has waited longest is closed for a new one, so idle
@@ -24,7 +24,7 @@ HEALTH = (b"/healthz", b"/readyz")
 SPARE = 16  # connections beyond a limit, where requests other than health checks get a 503
 _PIPELINE = 16  # pipelined requests of one connection
 _GRACE = 2.0  # seconds to answer before a connection is closed
-_TAKEN = 65_536  # bytes of an answer that a slow client must read to get more time
+_MIN_PROGRESS = 65_536  # bytes of an answer that a slow client must read to get more time
 _PHRASES = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
 _BUSY = ErrorAnswer(ErrorBody("too_many_connections", "the server has too many connections: try again in a moment"))
 
@@ -35,7 +35,9 @@ class ConnectionLimit:
     __slots__ = ("busy", "limit", "total")
 
     def __init__(self, limit: float) -> None:
-        self.limit, self.total, self.busy = limit, 0, 0
+        self.limit = limit  # of busy connections; `SPARE` more are admitted; fixed
+        self.total = 0  # connections, waiting and busy; Connections.join and leave
+        self.busy = 0  # those with a request under way; Connections.begin, end and leave
 
     @property
     def full(self) -> bool:
@@ -51,15 +53,15 @@ class Connections:
 
     def __init__(self, config: Config, refused: Callable[[str], None]) -> None:
         self.config, self.refused = config, refused
-        self.all = ConnectionLimit(config.max_connections)
-        self.addresses: dict[str, ConnectionLimit] = {}
-        self.members: set[Connection] = set()
-        # Waiting connections, longest first, in the order in which they are closed; those without any request go first.
-        self.new: dict[Connection, None] = {}
-        self.idle: dict[Connection, None] = {}
-        self._proxies = frozenset(map(address_group, config.proxies))
-        seconds = (config.header_seconds, config.request_seconds, config.idle_seconds)
-        self._period = min(1.0, *(each / 4.0 for each in seconds))
+        self.all = ConnectionLimit(config.max_connections)  # the limit that all share
+        self.addresses: dict[str, ConnectionLimit] = {}  # limits of addresses with connections; join and leave
+        self.members: set[Connection] = set()  # open connections; join and leave
+        # Waiting connections, longest wait first, which is the order of eviction; those in `new` are evicted first.
+        self.new: dict[Connection, None] = {}  # before their first request; join, begin and leave
+        self.idle: dict[Connection, None] = {}  # between requests; end, begin and leave
+        self._proxies = frozenset(map(address_group, config.proxies))  # addresses without a limit of their own
+        timeouts = (config.header_seconds, config.request_seconds, config.idle_seconds)
+        self._period = min(1.0, *(timeout / 4.0 for timeout in timeouts))  # seconds between sweeps
 
     @property
     def protocol(self) -> Any:
@@ -77,17 +79,17 @@ class Connections:
         self.members.add(connection)
         self.new[connection] = None
         connection.groups = (self.all, address)
-        crowded = [group for group in (address, self.all) if group.full]
+        full = [group for group in (address, self.all) if group.full]
         for group in connection.groups:
             group.total += 1
-        return not crowded or self._make_room(connection, crowded[0])
+        return not full or self._evict(connection, full[0])
 
-    def _make_room(self, newcomer: Connection, group: ConnectionLimit) -> bool:
-        """Closes the connection that has waited longest."""
-        for each in chain(self.new, self.idle):
-            if each is not newcomer and group in each.groups:
+    def _evict(self, newcomer: Connection, group: ConnectionLimit) -> bool:
+        """Closes the connection that has waited longest; false if all are busy."""
+        for connection in chain(self.new, self.idle):
+            if connection is not newcomer and group in connection.groups:
                 self.refused("too_many_connections")
-                each.leave()
+                connection.leave()
                 return True
         return False
 
@@ -120,7 +122,7 @@ class Connections:
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Closes connections that are past their deadline; one sweep is cheaper than a timer for each step."""
         now = loop.time()
-        for connection in [each for each in self.members if each.deadline <= now]:
+        for connection in [member for member in self.members if member.deadline <= now]:
             connection.expire(now)
         if self.members:
             loop.call_later(self._period, self._sweep, loop)
@@ -129,19 +131,22 @@ class Connections:
 class Connection(HttpToolsProtocol):
     """One connection. A deadline is set when a step begins, and arriving bytes do not extend it."""
 
-    groups: tuple[ConnectionLimit, ConnectionLimit]
+    groups: tuple[ConnectionLimit, ConnectionLimit]  # the limits that it counts for; Connections.join
 
     def __init__(self, connections: Connections, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.pool, self.limits = connections, connections.config
-        self.application: Any = self.app
-        self.address = ""
-        self.deadline = float("inf")
-        self.step = "idle"  # of reading a request: idle, head, body
-        self.requests = 0  # requests not answered yet
-        self.received = self.content = 0  # bytes of this step, and of these the body
-        self.unsent = 0
-        self.complaint: tuple[int, str, str] | None = None
+        self.application: Any = self.app  # answers admitted requests; fixed, where `app` changes with each request
+        self.address = ""  # key of the limit per address; connection_made
+        self.deadline = float("inf")  # of the present step, in the event loop's time; _within
+        self.step = "idle"  # of reading a request: idle, head, body; the parser's callbacks
+        self.requests = 0  # requests not answered yet; on_headers_complete and on_response_complete
+        self.received = 0  # bytes of this step; data_received
+        self.content = 0  # bytes of the body; on_body
+        self.unsent = 0  # bytes of the answer that the client had not read at the last deadline; expire
+        self.complaint: tuple[int, str, str] | None = (
+            None  # why the parser stops: status, code, message; on_headers_complete
+        )
 
     def _within(self, seconds: float) -> None:
         self.deadline = self.loop.time() + seconds
@@ -219,13 +224,13 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answers a request that the parser, or a limit, has refused."""
+        """Answers a request that the parser or a limit has refused."""
         self._refuse(*(self.complaint or (400, "malformed_http", "this is not valid HTTP/1.1")))
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         self.pool.refused(code)
-        own = self.requests == 1 and self.step == "body" and not self.cycle.response_started
-        if self.requests and not own:  # it would be mistaken for the answer that is under way
+        answerable = self.requests == 1 and self.step == "body" and not self.cycle.response_started
+        if self.requests and not answerable:  # the client would take the error for an earlier request's answer
             self.transport.abort()
             return
         body = msgspec.json.encode(ErrorAnswer(ErrorBody(code, message)))
@@ -245,14 +250,14 @@ class Connection(HttpToolsProtocol):
     # Timeouts
 
     def leave(self) -> None:
-        """Closes at once."""
+        """Closes the connection at once."""
         self.pool.leave(self)
         self.transport.abort()
 
     def expire(self, now: float) -> None:
         """Closes a connection past its deadline, unless the client is reading a large answer slowly."""
         unsent, before = self.transport.get_write_buffer_size(), self.unsent
-        if unsent and (not before or before - unsent >= _TAKEN):
+        if unsent and (not before or before - unsent >= _MIN_PROGRESS):
             self.unsent, self.deadline = unsent, now + self.limits.answer_seconds
         elif self.transport.is_closing() or self.requests:
             self.pool.refused("slow_client")

@@ -1,7 +1,7 @@
 """How a request is answered: authorize, read, decode, act, encode, answer. Every request takes these steps.
 
-An endpoint is an ASGI application of its own, which costs a request a few microseconds: a tenth of a framework's
-request and response objects.
+An endpoint is a plain ASGI application: a few microseconds a request, a tenth of the cost of a framework's request and
+response objects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ranktron.service.http.logs import REQUESTS, request_id
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.journal import JournalError
 from ranktron.store.messages import BatchAnswer, Document, ErrorAnswer, ErrorBody, ResponseBody
-from ranktron.store.rankers.features import AT_ONCE, document_matrix
+from ranktron.store.rankers.features import MAX_CHUNK, document_matrix
 from ranktron.store.rankers.live_ranker import LiveRanker
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON, BYTES = "application/json", "application/octet-stream"
-_GIVEN = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # valid ids of requests
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # a valid X-Request-Id
 _encode = msgspec.json.Encoder().encode
 
 
@@ -111,15 +111,15 @@ class Endpoint:
         except RequestError as refused:
             self.telemetry.refused(refused.code)
             status = await send_refusal(send, refused, self._readable(scope))
-        except JournalError as error:  # the database may be down for a while
+        except JournalError as error:  # the database may be unreachable
             self.telemetry.refused("journal_away")
             status = await send_refusal(send, RequestError(503, "journal_away", str(error)), self._readable(scope))
         except OSError:  # the client has disconnected
             status = 499
         except Exception:
             _logger.exception("a request failed")
-            trouble = "an internal error: the log of the server has the details"
-            status = await send_refusal(send, RequestError(500, "internal", trouble), self._readable(scope))
+            message = "an internal error: the log of the server has the details"
+            status = await send_refusal(send, RequestError(500, "internal", message), self._readable(scope))
         finally:
             self.telemetry.request(name, status, perf_counter() - started)
 
@@ -240,9 +240,9 @@ class Missing:
 
 
 class LoggedRouter(Router):
-    """A router that gives each request an id, that of its `X-Request-Id` or a new one, and returns it in the answer.
+    """A router that returns each request's `X-Request-Id`, or a new id, in the answer.
 
-    Requests are logged to `ranktron.requests`: as errors if they failed with a 5xx, or else as information.
+    Requests are logged to `ranktron.requests`: at level ERROR if they failed with a 5xx, otherwise INFO.
     """
 
     tracing: Tracing | None = None
@@ -251,8 +251,8 @@ class LoggedRouter(Router):
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
             return
-        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-        identity = given if _GIVEN.fullmatch(given) else secrets.token_hex(8).encode()
+        header = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+        identity = header if _REQUEST_ID.fullmatch(header) else secrets.token_hex(8).encode()
         started, status = perf_counter(), 0
 
         async def answer(message: MutableMapping[str, Any]) -> None:
@@ -262,7 +262,7 @@ class LoggedRouter(Router):
                 message["headers"] = [*message["headers"], (b"x-request-id", identity)]
             await send(message)
 
-        before = request_id.set(identity.decode())
+        token = request_id.set(identity.decode())
         try:
             if self.tracing is None:
                 await super().__call__(scope, receive, answer)
@@ -275,14 +275,14 @@ class LoggedRouter(Router):
             level = logging.ERROR if status >= 500 else logging.INFO
             if REQUESTS.isEnabledFor(level):
                 self._log(level, scope, status, perf_counter() - started)
-            request_id.reset(before)
+            request_id.reset(token)
 
     def _log(self, level: int, scope: Scope, status: int, seconds: float) -> None:
         about = {"method": scope["method"], "path": scope["path"], "status": status, "seconds": round(seconds, 6)}
         REQUESTS.log(level, "%s %r: %d", about["method"], about["path"], status, extra={"about": about})
 
 
-# Large requests and batches, which yield to other requests
+# Large requests and batches: parsed in chunks that yield to other requests
 
 _ATTEMPTS = 3  # to parse a list while its ranker is being replaced
 
@@ -290,7 +290,7 @@ Answer = Callable[[str, Any], Any]
 
 
 def answer_in_turns(service: RankingService, one: Answer, name: str, request: Any) -> Any:
-    """The answer of `one` to a request; documents of a large request are parsed a few at a time."""
+    """The answer of `one` to a request; the documents of a large request are parsed in chunks."""
     return (
         _large(service, one, name, request) if _is_large(service, service.live(name), request) else one(name, request)
     )
@@ -298,52 +298,53 @@ def answer_in_turns(service: RankingService, one: Answer, name: str, request: An
 
 def _is_large(service: RankingService, live: LiveRanker, request: Any) -> bool:
     count = len(getattr(request, "documents", ()))
-    return count * len(live.names) > 2 * AT_ONCE and count <= service.config.max_documents
+    return count * len(live.names) > 2 * MAX_CHUNK and count <= service.config.max_documents
 
 
 async def _large(service: RankingService, one: Answer, name: str, request: Any) -> Any:
-    form = _form(service.live(name))
+    document_format = _document_format(service.live(name))
     for _ in range(_ATTEMPTS):
-        documents = await read_in_turns(request.documents, *form)
-        before, form = form, _form(service.live(name))
-        if form == before:  # the ranker still takes these features
+        documents = await read_in_turns(request.documents, *document_format)
+        before, document_format = document_format, _document_format(service.live(name))
+        if document_format == before:  # the model was not replaced meanwhile by one with other features
             answer = one(name, structs.replace(request, documents=documents))
             return await answer if isinstance(answer, Awaitable) else answer
-    raise RequestError(409, "replaced", f"ranker {name!r} changed its features again and again: send it again")
+    raise RequestError(409, "replaced", f"ranker {name!r} was replaced several times meanwhile: try again")
 
 
-def _form(live: LiveRanker) -> tuple[tuple[str, ...], bool]:
-    """The features that a ranker takes: their names in order, and whether any may be missing."""
+def _document_format(live: LiveRanker) -> tuple[tuple[str, ...], bool]:
+    """The names of a ranker's features, in order, and whether values may be missing."""
     return live.names, live.template.imputer is not None
 
 
 async def read_in_turns(documents: Sequence[Document], names: Sequence[str], missing: bool = False) -> list[Document]:
-    """The documents with parsed features, parsed a few at a time, yielding in between."""
-    step = max(1, AT_ONCE // len(names))
-    read: list[Document] = []
+    """The documents with parsed features; yields to other requests between chunks."""
+    step = max(1, MAX_CHUNK // len(names))
+    parsed: list[Document] = []
     for start in range(0, len(documents), step):
-        some = documents[start : start + step]
-        read += [Document(each.id, row) for each, row in zip(some, document_matrix(some, names, missing), strict=True)]
+        chunk = documents[start : start + step]
+        rows = document_matrix(chunk, names, missing)
+        parsed += [Document(document.id, row) for document, row in zip(chunk, rows, strict=True)]
         await asyncio.sleep(0)
-    return read
+    return parsed
 
 
 async def answer_batch(service: RankingService, one: Answer, name: str, requests: Sequence[Any]) -> BatchAnswer:
     """The answers to many requests, each an answer or an error; their entries share commits."""
-    live, most = service.live(name), service.config.max_batch
-    if len(requests) > most:
-        raise RequestError(413, "too_many_requests_in_batch", f"a batch has at most {most} requests")
+    live, limit = service.live(name), service.config.max_batch
+    if len(requests) > limit:
+        raise RequestError(413, "too_many_requests_in_batch", f"a batch has at most {limit} requests")
 
     async def attempt(request: Any) -> ResponseBody:
         try:
             answer = answer_in_turns(service, one, name, request)
-            given: ResponseBody = await answer if isinstance(answer, Awaitable) else answer
-            return given
+            body: ResponseBody = await answer if isinstance(answer, Awaitable) else answer
+            return body
         except RequestError as refused:
             return ErrorAnswer(ErrorBody(refused.code, str(refused)))
 
     answers: list[asyncio.Future[ResponseBody]] = []
-    for request in requests:  # so that rounds are numbered in the order of the batch
+    for request in requests:  # started one by one, so that rounds are numbered in the order of the batch
         answers.append(asyncio.ensure_future(attempt(request)))
         await (asyncio.wait(answers[-1:]) if _is_large(service, live, request) else asyncio.sleep(0))
     return BatchAnswer(await asyncio.gather(*answers))

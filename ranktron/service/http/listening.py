@@ -1,4 +1,4 @@
-"""What every server needs before it serves: open files, a socket, compiled kernels, limits."""
+"""Start-up of every server: the limit of open files, the listening socket, compiled kernels, secrets."""
 
 from __future__ import annotations
 
@@ -29,30 +29,31 @@ if TYPE_CHECKING:
     from ranktron.service.sealing_keys import SealingKeys
     from ranktron.service.tracing import Tracing
 
-_FILES = 100  # files besides connections
+_OTHER_FILES = 100  # open files besides connections
 
 
 def within_open_files(settings: Config) -> Config:
-    """Raises the limit of open files to that of connections, or lowers the latter to what the system allows."""
-    needed = settings.max_connections + SPARE + _FILES
-    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    """Raises the limit of open files to fit `max_connections`; lowers `max_connections` where the system refuses."""
+    needed = settings.max_connections + SPARE + _OTHER_FILES
+    allowed, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed in (resource.RLIM_INFINITY, -1) or allowed >= needed:
         return settings
-    if most == resource.RLIM_INFINITY or most > allowed:
-        allowed = needed if most == resource.RLIM_INFINITY else min(needed, most)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
+    if hard_limit == resource.RLIM_INFINITY or hard_limit > allowed:
+        allowed = needed if hard_limit == resource.RLIM_INFINITY else min(needed, hard_limit)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard_limit))
     if allowed >= needed:
         return settings
-    left = max(1, allowed - SPARE - _FILES)
-    click.echo(f"Only {allowed} files may be open: at most {left} connections are taken (see ulimit -n).", err=True)
-    return structs.replace(settings, max_connections=left)
+    limit = max(1, allowed - SPARE - _OTHER_FILES)
+    click.echo(f"Only {allowed} files may be open: at most {limit} connections are accepted (ulimit -n).", err=True)
+    return structs.replace(settings, max_connections=limit)
 
 
 def check_guarded(tokens: Tokens, host: str) -> None:
+    """Refuses to listen beyond this machine without tokens."""
     if not tokens and not is_loopback(host):
         raise DataError(
-            f"listening at {host} without tokens would let anyone in: make one with `ranktron token NAME`, or listen "
-            "at 127.0.0.1"
+            f"listening at {host} without tokens would admit anyone: create a token with `ranktron token NAME`, or "
+            "listen at 127.0.0.1"
         )
 
 
@@ -67,8 +68,8 @@ def open_socket(host: str, port: int, shared: bool = False) -> socket.socket:
         listening.listen(1024)
     except OSError as error:
         listening.close()
-        instead = ": choose another with --port" if error.errno == EADDRINUSE else ""
-        raise DataError(f"cannot listen at {host}, port {port}: {error.strerror}{instead}") from None
+        advice = ": choose another with --port" if error.errno == EADDRINUSE else ""
+        raise DataError(f"cannot listen at {host}, port {port}: {error.strerror}{advice}") from None
     return listening
 
 
@@ -99,7 +100,7 @@ def uvicorn_config(application: Any, settings: Config, telemetry: Telemetry) -> 
         http=Connections(settings, telemetry.refused).protocol,
         ws="none",
         lifespan="off",
-        proxy_headers=False,  # clients behind a proxy are not told apart
+        proxy_headers=False,  # a client's address is that of its connection
         access_log=False,
         log_level="error",  # errors of clients are counted, not logged
         server_header=False,
@@ -124,8 +125,8 @@ def authentication(tokens: Tokens) -> str:
     return f"{count_of(len(tokens), 'token')} accepted" if len(tokens) else "authentication off"
 
 
-def count_of(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def count_of(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def read_sealing_keys(settings: Config) -> SealingKeys | None:
@@ -135,7 +136,7 @@ def read_sealing_keys(settings: Config) -> SealingKeys | None:
     try:
         from ranktron.service.sealing_keys import StoredSealingKeys
     except ModuleNotFoundError:
-        raise MissingExtra("rounds that carry themselves", "serve") from None
+        raise MissingExtra("sealed rounds", "serve") from None
     return StoredSealingKeys(Path(settings.carry_keys))
 
 

@@ -6,13 +6,10 @@ import json
 import logging
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    pass
+from typing import TextIO
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-"""The id of the request that is being answered."""
+"""The id of the present request."""
 
 REQUESTS = logging.getLogger("ranktron.requests")
 

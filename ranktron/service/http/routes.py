@@ -1,4 +1,4 @@
-"""The table of routes, from which the application and its OpenAPI document are made."""
+"""The table of routes; the application and its OpenAPI document are built from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ranktron.store import messages as m
 from ranktron.store.errors import RequestError
 from ranktron.store.experiments import messages as e
 from ranktron.store.messages import FeedbackRequest
-from ranktron.store.rankers.features import AT_ONCE
+from ranktron.store.rankers.features import MAX_CHUNK
 
 PAGES = Path(__file__).parents[1] / "pages"
 _KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -34,17 +34,17 @@ _EXPERIMENT = "/v1/experiments/{name}"
 def actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
     """All actions, the busiest first."""
     return [
-        *_rounds(service),
-        *_rankers(service),
-        *_versions(service),
+        *_round_actions(service),
+        *_ranker_actions(service),
+        *_version_actions(service),
         *_read_actions(service),
         *experiment_actions(service),
         *follow_actions(service),
-        *_around(service, telemetry),
+        *_server_actions(service, telemetry),
     ]
 
 
-def _rounds(service: RankingService) -> list[Action]:
+def _round_actions(service: RankingService) -> list[Action]:
     def rank(request: m.RankRequest, name: str) -> Any:
         return answer_in_turns(service, service.rank, name, request)
 
@@ -63,7 +63,7 @@ def _rounds(service: RankingService) -> list[Action]:
         Action(
             post,
             f"{_ONE}/feedback",
-            "Learn from labels, clicks or gains of some of the first k documents that a round showed",
+            "Learn from labels, clicks or gains of the first k documents of a round",
             "feedback",
             m.FeedbackRequest,
             m.FeedbackAnswer,
@@ -89,22 +89,22 @@ def _rounds(service: RankingService) -> list[Action]:
             m.BatchAnswer,
             many(service.full),
         ),
-        *_sources(service),
+        *_source_actions(service),
     ]
 
 
-def _sources(service: RankingService) -> list[Action]:
+def _source_actions(service: RankingService) -> list[Action]:
     def ingest(request: i.IngestRequest, name: str) -> Any:
         return service.ingestion.take(name, request)
 
-    how, where = "Learn from a source, and advance it, in one transaction", "Where a source goes on"
+    how, where = "Learn from a source, and advance it, in one transaction", "The position of a source"
     return [
         Action("POST", f"{_ONE}/ingest", how, "feedback", i.IngestRequest, i.IngestAnswer, ingest),
         Action("GET", "/v1/sources/{source}", where, "feedback", None, i.SourceAnswer, service.ingestion.source),
     ]
 
 
-def _rankers(service: RankingService) -> list[Action]:
+def _ranker_actions(service: RankingService) -> list[Action]:
     def make(request: m.Definition, name: str) -> Any:
         return service.create(name, request)
 
@@ -120,7 +120,7 @@ def _rankers(service: RankingService) -> list[Action]:
     ]
 
 
-def _versions(service: RankingService) -> list[Action]:
+def _version_actions(service: RankingService) -> list[Action]:
     def model(name: str) -> Content:
         return Content(service.model(name).to_bytes(), BYTES)
 
@@ -137,13 +137,13 @@ def _versions(service: RankingService) -> list[Action]:
     return [
         Action("GET", f"{_ONE}/model", "The model file", "rank", None, bytes, model),
         Action("POST", f"{_ONE}/model", "Start from a trained model", "admin", bytes, m.RankerAnswer, start),
-        Action("GET", versions, "The versions that are kept", "rank", None, m.VersionsAnswer, service.versions),
+        Action("GET", versions, "The kept versions", "rank", None, m.VersionsAnswer, service.versions),
         Action("POST", versions, "Keep the present version", "admin", None, m.VersionsAnswer, service.keep),
-        Action("DELETE", f"{versions}/{{version}}", "Let a version go", "admin", None, m.VersionsAnswer, release),
+        Action("DELETE", f"{versions}/{{version}}", "Delete a kept version", "admin", None, m.VersionsAnswer, release),
         Action(
             "POST",
             f"{_ONE}/rollback",
-            "Go back to the weights of a version that was kept",
+            "Roll back to a kept version",
             "admin",
             m.RollbackRequest,
             m.RankerAnswer,
@@ -171,7 +171,7 @@ def _read_actions(service: RankingService) -> list[Action]:
     ]
 
 
-def _around(service: RankingService, telemetry: Telemetry) -> list[Action]:
+def _server_actions(service: RankingService, telemetry: Telemetry) -> list[Action]:
     def metrics() -> Content:
         text = telemetry.text(service)
         return Content(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
@@ -179,7 +179,7 @@ def _around(service: RankingService, telemetry: Telemetry) -> list[Action]:
     def ready() -> m.HealthAnswer:
         service.check_leading()
         if not service.journal.ready:
-            raise RequestError(503, "not_ready", "nothing can be written to disk")
+            raise RequestError(503, "not_ready", "the journal cannot be written")
         return m.HealthAnswer(True)
 
     return [
@@ -201,7 +201,7 @@ def _number(text: str, code: str, complaint: str) -> int:
 
 
 def page(file: str, folder: Path = PAGES) -> Content:
-    """A file of a folder of pages, and of no other folder."""
+    """A file directly in a folder of pages."""
     kind = _KINDS.get(Path(file).suffix)
     known = {path.name: path for path in folder.iterdir()}
     if kind is None or file not in known:
@@ -210,7 +210,7 @@ def page(file: str, folder: Path = PAGES) -> Content:
 
 
 def follow_actions(service: RankingService) -> list[Action]:
-    """What can be asked for by those who follow."""
+    """The actions for followers."""
 
     async def follow(request: bytes) -> Content:
         return Content(encode_message(await service.feed.follow(decode_message(request, FollowRequest))), BYTES)
@@ -218,10 +218,7 @@ def follow_actions(service: RankingService) -> list[Action]:
     def keep(request: bytes) -> Content:
         return Content(encode_message(service.feed.accept_rounds(decode_message(request, RoundsRequest))), BYTES)
 
-    learnt, shown = (
-        "What was learnt since, for a server that follows",
-        "Keep rounds that a server has shown that follows",
-    )
+    learnt, shown = "Entries that a follower has not seen", "Store rounds that a follower has shown"
     return [
         Action("POST", "/v1/follow", learnt, "admin", bytes, bytes, follow),
         Action("POST", "/v1/follow/rounds", shown, "admin", bytes, bytes, keep),
@@ -234,12 +231,12 @@ def experiment_actions(service: RankingService) -> list[Action]:
 
     def document_format(name: str) -> tuple[Sequence[str], bool]:
         """The names of the arms' features, and whether values may be missing."""
-        live = [arm.live for arm in experiments.find(name).arms]
-        return live[0].names, all(each.template.imputer is not None for each in live)
+        rankers = [arm.live for arm in experiments.find(name).arms]
+        return rankers[0].names, all(ranker.template.imputer is not None for ranker in rankers)
 
     def rank(request: e.ExperimentRankRequest, name: str) -> Any:
         count = len(request.documents)
-        large = count * len(document_format(name)[0]) > 2 * AT_ONCE and count <= service.config.max_documents
+        large = count * len(document_format(name)[0]) > 2 * MAX_CHUNK and count <= service.config.max_documents
         return rank_large(name, request) if large else experiments.rank(name, request)
 
     async def rank_large(name: str, request: e.ExperimentRankRequest) -> Any:

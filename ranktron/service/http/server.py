@@ -48,15 +48,15 @@ def run(
     config: str | None,
     host: str,
     port: int,
-    also: Sequence[BaseRoute] = (),
+    extra_routes: Sequence[BaseRoute] = (),
     models: Sequence[str] = (),
     journal: str | None = None,
     workers: int = 1,
 ) -> None:
     """Serves until it is stopped; then finishes open requests and takes snapshots.
 
-    `also` are further routes; `models` are model files, each served as a ranker of its name; `journal` is the address
-    of a database, whose servers elect a leader; `workers` is the number of processes.
+    `extra_routes` come before the service's own; `models` are model files, each served as a ranker of its name;
+    `journal` is the address of a database, whose servers elect a leader; `workers` is the number of processes.
     """
     settings = within_open_files(read_settings(config))
     write_logs(settings.log_format, settings.log_requests)
@@ -64,14 +64,14 @@ def run(
     check_guarded(tokens, host)
     keys, tracing = read_sealing_keys(settings), read_tracing(settings)
     listening = open_socket(host, port, shared=workers > 1)
-    os.umask(0o077)  # queries of users and what was learnt from them are private
+    os.umask(0o077)  # users' queries and the models learnt from them are private
     _warn_of_readers(Path(folder))
     signal.signal(signal.SIGHUP, lambda _number, _frame: reload_secrets(tokens, keys))
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())  # shut down cleanly, even during a replay
     telemetry = Telemetry()
 
     def make(service: RankingService) -> Router:
-        return application(service, tokens, also, telemetry)
+        return application(service, tokens, extra_routes, telemetry)
 
     leadership = Leadership(lambda: RankingService(folder, settings, journal, carry_keys=keys, tracing=tracing), make)
     try:
@@ -90,8 +90,8 @@ def run(
         uvicorn_config(leadership if service is None else make(service), settings, telemetry), line
     )
 
-    for each in (signal.SIGINT, signal.SIGTERM):  # the server raises them again after a clean shutdown
-        signal.signal(each, lambda _number, _frame: setattr(server, "should_exit", True))
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again after a clean shutdown
+        signal.signal(number, lambda _number, _frame: setattr(server, "should_exit", True))
     inner = open_socket("127.0.0.1", 0) if workers > 1 else listening
     sockets = [listening, inner] if workers > 1 else [listening]
     others = WorkerProcesses(workers - 1, inner, (host, listening.getsockname()[1]), config, tokens.secret)
@@ -103,9 +103,9 @@ def run(
     signal.signal(signal.SIGHUP, reload)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, listening, inner:
         if service is None:
-            runner.run(_beside(others, _serve_elected(leadership, server, sockets, models)))
+            runner.run(_serve_with_workers(others, _serve_elected(leadership, server, sockets, models)))
         else:
-            runner.run(_beside(others, _serve(service, server, sockets, models)))
+            runner.run(_serve_with_workers(others, _serve(service, server, sockets, models)))
 
 
 def _announcement(service: RankingService | None, tokens: Tokens, folder: str, where: str) -> str:
@@ -113,12 +113,12 @@ def _announcement(service: RankingService | None, tokens: Tokens, folder: str, w
         return f"Standing by at {where} ({authentication(tokens)}): another server leads. Press Ctrl-C to stop."
     return (
         f"Serving {count_of(len(service.live_rankers), 'ranker')} from {folder} at {where} "
-        f"({authentication(tokens)}). {_set_aside(service)}Press Ctrl-C to stop."
+        f"({authentication(tokens)}). {_list_quarantined(service)}Press Ctrl-C to stop."
     )
 
 
-async def _beside(workers: WorkerProcesses, serving: Coroutine[Any, Any, None]) -> None:
-    """Serves, with worker processes beside this one."""
+async def _serve_with_workers(workers: WorkerProcesses, serving: Coroutine[Any, Any, None]) -> None:
+    """Serves while the worker processes run."""
     running = asyncio.create_task(workers.run())
     try:
         await serving
@@ -128,7 +128,7 @@ async def _beside(workers: WorkerProcesses, serving: Coroutine[Any, Any, None]) 
 
 
 def _warn_of_readers(folder: Path) -> None:
-    """Warns of an existing folder that others can read; it may be shared on purpose, so its mode stays."""
+    """Warns if other users can read the state folder; its mode stays, since it may be shared on purpose."""
     try:
         readable = folder.stat().st_mode & 0o001 and (folder / "log.sqlite").stat().st_mode & 0o004
     except OSError:
@@ -155,7 +155,7 @@ async def _serve(
 async def _serve_elected(
     leadership: Leadership, server: AnnouncingServer, sockets: list[socket.socket], models: Sequence[str]
 ) -> None:
-    """Serves while this server leads, and refuses requests while it stands by."""
+    """Serves while this server leads; refuses requests while it is a standby."""
 
     async def begin(service: RankingService) -> None:
         await _make_rankers(service, models)
@@ -181,7 +181,7 @@ async def _make_rankers(service: RankingService, models: Sequence[str]) -> None:
 
 
 async def _make_ranker(service: RankingService, file: Path) -> None:
-    """Serves a model file as a ranker of its name, or logs why not."""
+    """Serves a model file as a ranker of its name."""
     try:
         await service.create_from_model(file.stem, file.read_bytes())
     except OSError as error:
@@ -190,6 +190,8 @@ async def _make_ranker(service: RankingService, file: Path) -> None:
         raise DataError(f"{file} cannot be served as {file.stem!r}: {error}") from None
 
 
-def _set_aside(service: RankingService) -> str:
-    aside = service.quarantined.values()
-    return f"{len(aside)} set aside: {', '.join(f'{each.name} ({each.reason})' for each in aside)}. " if aside else ""
+def _list_quarantined(service: RankingService) -> str:
+    rankers = service.quarantined.values()
+    if not rankers:
+        return ""
+    return f"{len(rankers)} set aside: {', '.join(f'{ranker.name} ({ranker.reason})' for ranker in rankers)}. "

@@ -29,7 +29,7 @@ from ranktron.service.replication.follower import Follower, LeaderAnswer
 from ranktron.service.telemetry import Telemetry
 from ranktron.store.errors import RequestError
 from ranktron.store.messages import HealthAnswer, RankAnswer, RankRequest
-from ranktron.store.rankers.features import AT_ONCE
+from ranktron.store.rankers.features import MAX_CHUNK
 
 _RANK = re.compile(r"/v1/rankers/([^/]+)/rank")
 _FEEDBACK = re.compile(r"/v1/rankers/([^/]+)/feedback")
@@ -86,7 +86,7 @@ class FollowerApplication:
         if replica is None:
             raise RequestError(503, "busy", "the ranker is being replaced: try again in a moment")
         names, missing = replica.live.names, replica.live.template.imputer is not None
-        if len(request.documents) * len(names) > 2 * AT_ONCE:  # large: read in slices, so that other requests proceed
+        if len(request.documents) * len(names) > 2 * MAX_CHUNK:  # large: read in slices, so that other requests proceed
             request = structs.replace(request, documents=await read_in_turns(request.documents, names, missing))
             if replica.live.names != names:
                 raise RequestError(503, "busy", "the model is being replaced: try again in a moment")

@@ -1,6 +1,6 @@
-"""One experiment at work: it shows pages of its arms, and counts what comes back.
+"""A live experiment: shows pages of its arms, and counts the outcomes.
 
-Nothing here waits or writes. The state is a function of the definition and of the journal's entries, in their order.
+Nothing here blocks or writes. The state is a function of the definition and of the journal entries, in their order.
 """
 
 from __future__ import annotations
@@ -29,46 +29,46 @@ from ranktron.store.rankers.features import check_ids
 from ranktron.store.rankers.open_rounds import OpenRoundBook, RoundIds
 
 Pages = OpenRoundBook[Promise[ExperimentFeedbackAnswer], bool]
-_STATES = 5_000  # entries, at least, between two that hold the whole state
+_STATE_INTERVAL = 5_000  # entries, at least, between two checkpoints (entries with the complete state)
 
 
 class LiveExperiment:
-    """Arms, the rounds that wait for their feedback, and the tally."""
+    """The arms of an experiment, its open rounds and its tally."""
 
     def __init__(self, stored: StoredRanker, name: str, definition: ExperimentDefinition, config: StoreConfig) -> None:
         self.id, self.name, self.config = stored.id, name, config
         self.original = definition  # as created; fixed, where a promotion changes `definition`
         self.version = 0  # the last entry applied; apply
         self.rounds: Pages = OpenRoundBook(stored.next, RoundIds(stored.epochs), config, _shown_at)
-        self.stated: list[int] = []  # the last two entries that hold the whole state; apply
-        self.busy = False  # such an entry, or a consequence of the verdict, is not on disk yet; the service
+        self.stated: list[int] = []  # versions of the last two checkpoints; apply
+        self.busy = False  # a checkpoint, or a consequence of the verdict, is not on disk yet; the service
         self.noted = ""  # the alarm's message, once the return to the incumbent is in the journal; apply
         self._rankers: Rankers | None = None  # where arms are looked up; attach
         self.begin(definition)
 
     def begin(self, definition: ExperimentDefinition) -> None:
-        """Starts counting for this definition, from nothing."""
-        self.definition = definition  # what is counted now
+        """Starts counting for a definition, from zero."""
+        self.definition = definition  # the present definition, promotions included; begin
         assert definition.seed is not None
-        self.seed: int = definition.seed  # of the assignment of users and of interleaving
-        self.shares = definition.shares or (1.0 / len(definition.arms),) * len(definition.arms)
+        self.seed: int = definition.seed  # of the assignment of users and of interleaving; begin
+        self.shares = definition.shares or (1.0 / len(definition.arms),) * len(definition.arms)  # of traffic; begin
         self.tally = Tally(definition)  # outcomes and the verdict; apply
-        self.agreement = Agreement(definition.level)  # of a shadow with what is shown; apply
-        self.seen = SeenUsers()  # users that have counted; apply
+        self.agreement = Agreement(definition.level)  # of a shadow with the pages shown; apply
+        self.seen = SeenUsers()  # users already counted; apply
         self.shows: int | None = None  # the arm that all users see, after the verdict; apply
         if self._rankers is not None:
             self.attach(self._rankers)
 
     def attach(self, rankers: Rankers) -> None:
-        """Finds the arms among the rankers of a service."""
+        """Binds the arms to the rankers of a service."""
         self._rankers = rankers
         self.arms = [Arm(arm, rankers) for arm in self.definition.arms]  # with their rankers; attach
 
-    # Its verdict
+    # Verdict
 
     @property
     def state(self) -> str:
-        """Whether it is running, decided, ended, or went back."""
+        """The state: "running", "decided", "ended" or "went back"."""
         if self.tally.alarm is not None:
             return "went back"
         if self.tally.winner is not None:
@@ -98,15 +98,15 @@ class LiveExperiment:
 
     @property
     def promotable(self) -> bool:
-        """Whether the arm that is guarded may become the incumbent: it is not worse by the tolerance, for certain."""
+        """Whether the guarded arm may become the incumbent: its lower confidence limit is above -tolerance."""
         guard = self.definition.guard
         low = self.tally.pairs[0].point().low if guard else 0.0
         return guard is not None and self.tally.alarm is None and low > -guard.tolerance
 
-    # Showing
+    # Ranking
 
     def rank(self, request: ExperimentRankRequest) -> tuple[ExperimentRankAnswer, int, bytes]:
-        """The page to show, and the number and the bytes of the round to keep."""
+        """The page to show, with the number and the bytes of its round."""
         check_ids(request.documents)
         number, at = self.rounds.next, self.rounds.now()
         if self.definition.method == "apprentice":
@@ -115,32 +115,32 @@ class LiveExperiment:
             page, order = self._split(request, number, at)
         else:
             page, order = self._mixed(request, number, at)
-        kept = encode(page)
+        body = encode(page)
         self.rounds.next += 1
-        self.rounds.open[number] = kept
+        self.rounds.open[number] = body
         arm = None if page.arm < 0 else self.definition.arms[page.arm].label
         placed = [Placed(document, position) for position, document in enumerate(order, 1)]
-        return ExperimentRankAnswer(self.rounds.ids.public(number), placed, arm), number, kept
+        return ExperimentRankAnswer(self.rounds.ids.public(number), placed, arm), number, body
 
     def _user(self, user: str, number: int, at: float) -> tuple[int, int]:
-        """The number of a user, and the period; without a name, each round has a user of its own."""
+        """The key of a user, and the period; without a user name each round counts as a user of its own."""
         guard = self.definition.guard
-        named, period = f"u{user}" if user else f"r{number}", 0 if guard is None else int(at // guard.period)
-        return user_key(self.seed, named, period), period
+        name, period = f"u{user}" if user else f"r{number}", 0 if guard is None else int(at // guard.period)
+        return user_key(self.seed, name, period), period
 
     def _split(self, request: ExperimentRankRequest, number: int, at: float) -> tuple[ShownPage, list[str]]:
         if not request.user and self.definition.method == "split":
-            complaint = "a split goes by user: send `user` with every list, so that each user sees one arm"
+            complaint = "a split assigns arms by user: send `user` with every list, so that each user sees one arm"
             raise RequestError(422, "user_needed", complaint)
         user = self._user(request.user, number, at)
-        chosen = assigned_arm(user[0], self.shares) if self.shows is None else self.shows
-        arm, documents, own = self.arms[chosen], request.documents, None
+        index = assigned_arm(user[0], self.shares) if self.shows is None else self.shows
+        arm, documents, arm_round = self.arms[index], request.documents, None
         if arm.definition.version is None:
             answer = arm.rank(RankRequest(documents, request.query))
-            order, own = [ranked.id for ranked in answer.ranking], answer.round
+            order, arm_round = [ranked.id for ranked in answer.ranking], answer.round
         else:
             order = [documents[item].id for item in arm.order(documents).tolist()]
-        return ShownPage(number, at, *user, chosen, order[: self.definition.k], own), order
+        return ShownPage(number, at, *user, index, order[: self.definition.k], arm_round), order
 
     def _mixed(self, request: ExperimentRankRequest, number: int, at: float) -> tuple[ShownPage, list[str]]:
         documents, k = request.documents, self.definition.k
@@ -152,43 +152,43 @@ class LiveExperiment:
         return ShownPage(number, at, *user, -1, order[: len(items)], None, credits.tolist()), order
 
     def _shadowed(self, request: ExperimentRankRequest, number: int, at: float) -> tuple[ShownPage, list[str]]:
-        """The page that the client's own system shows, which the ranker learns from; and what it would have shown."""
+        """The page that the client's own system shows, which the ranker learns from, and the ranker's own order."""
         if not request.shown:
             complaint = "an apprentice learns from what is shown: send `shown`, the ids in the order of your own system"
             raise RequestError(422, "shown_needed", complaint)
         arm, k = self.arms[0], self.definition.k
         order = [request.documents[item].id for item in arm.order(request.documents).tolist()]
-        own = arm.shadow(RankRequest(request.documents, request.query), request.shown).round
+        arm_round = arm.shadow(RankRequest(request.documents, request.query), request.shown).round
         page = request.shown[:k]
         agrees = order[0] == page[0], order[: len(page)] == page
-        user = self._user("", number, at)  # every round is one of its own: nothing is compared
-        return ShownPage(number, at, *user, 0, page, own, [], agrees), order
+        user = self._user("", number, at)  # arms are not compared, so each round counts as a user
+        return ShownPage(number, at, *user, 0, page, arm_round, [], agrees), order
 
     # Counting
 
     def page(self, number: int, public: int) -> tuple[ShownPage, bool | None]:
-        """A page that may be answered, and, if it has been, whether it counted; a RequestError if it is gone."""
+        """The page of a round, and, if it has been answered, whether it counted; a RequestError if it is gone."""
         rounds, counted = self.rounds, None
-        kept = rounds.open.get(number)
-        if kept is None:
-            kept, counted = rounds.past.get(number), rounds.answered.get(number)
-        if kept is None:
+        body = rounds.open.get(number)
+        if body is None:
+            body, counted = rounds.past.get(number), rounds.answered.get(number)
+        if body is None:
             raise rounds.gone(number, public)
-        page = read_page(kept)
+        page = read_page(body)
         if page.at < rounds.now() - self.config.open_seconds:
             raise round_gone(public, counted is not None)
         return page, counted
 
     def outcome(self, page: ShownPage, gains: dict[str, float]) -> JournalEntry:
         """The entry to write for the first feedback on a page."""
-        worth = CountedOutcome(page.user, page.period, page.arm, page.values(gains, self.definition.metric))
-        return JournalEntry("outcome", page.number, self.rounds.now(), encode(worth))
+        outcome = CountedOutcome(page.user, page.period, page.arm, page.values(gains, self.definition.metric))
+        return JournalEntry("outcome", page.number, self.rounds.now(), encode(outcome))
 
-    def apply(self, entry: JournalEntry, version: int, kept: bytes | None = None) -> bool:
-        """Does what an entry says, live or in a replay: whether an outcome counted. `kept` is the page it answers."""
+    def apply(self, entry: JournalEntry, version: int, body: bytes | None = None) -> bool:
+        """Applies an entry, live or in a replay; true if an outcome counted. `body` is the page that it answers."""
         self.version = version
         if entry.kind == "outcome":
-            page = self.rounds.open.pop(entry.round, kept)
+            page = self.rounds.open.pop(entry.round, body)
             counted = self._count(read_outcome(entry.body))
             self.rounds.remember(entry.round, counted, page)
             return counted
@@ -201,7 +201,7 @@ class LiveExperiment:
         return False
 
     def _promote(self, *, arm: int | None = None, version: int | None = None) -> None:
-        """Shows an arm to everyone; or makes a version the incumbent of the guard, and counts anew."""
+        """Shows an arm to all users; or makes a version the guard's incumbent, and restarts the counts."""
         if version is None:
             self.shows = arm
         else:
@@ -219,7 +219,7 @@ class LiveExperiment:
         return True
 
     def _decide(self) -> None:
-        """What follows from the tally: who is shown to everyone from now on, if anyone is."""
+        """Sets the arm that all users see, if the tally has reached a verdict."""
         definition, winner = self.definition, self.tally.winner
         if self.tally.alarm is not None:
             self.shows = 0
@@ -228,15 +228,15 @@ class LiveExperiment:
         elif definition.users is not None and self.tally.count >= definition.users:
             self.shows = winner or 0
 
-    # Its whole state, in an entry
+    # Checkpoints: entries with the complete state
 
     def needs_state(self) -> bool:
-        """Whether it is time for an entry that holds the whole state, so that those before it can go."""
+        """Whether a checkpoint is due, after which earlier entries can be pruned."""
         last = self.stated[-1] if self.stated else 0
-        return not self.busy and self.version - last >= _STATES + len(self.seen) // 2
+        return not self.busy and self.version - last >= _STATE_INTERVAL + len(self.seen) // 2
 
     def state_entry(self) -> JournalEntry:
-        """The entry; others may come before it in the journal that it does not know of."""
+        """The checkpoint. Entries after its version may precede it in the journal."""
         state: dict[str, Any] = {
             "version": self.version,
             "definition": to_builtins(self.definition),
@@ -250,7 +250,7 @@ class LiveExperiment:
         return JournalEntry("state", 0, self.rounds.now(), encode(state))
 
     def restore(self, entry: JournalEntry) -> None:
-        """Goes on from an entry that holds the whole state, as of the version that it says."""
+        """Restores the state of a checkpoint, as of its version."""
         state = read_state(entry.body)
         self.begin(convert(state["definition"], ExperimentDefinition))
         self.version = state["version"]
@@ -261,11 +261,11 @@ class LiveExperiment:
         self.rounds.answered_ever.forget_below(state["next"])
 
     def overdue(self) -> list[int]:
-        """Rounds of which nothing has come in time: they have gained nothing."""
-        after = self.definition.close_after
-        if after is None:
+        """Rounds without feedback after `close_after` seconds, which count as no gain."""
+        close_after = self.definition.close_after
+        if close_after is None:
             return []
-        return list(self.rounds.overdue(after))
+        return list(self.rounds.overdue(close_after))
 
 
 def _shown_at(page: bytes) -> float:

@@ -24,7 +24,7 @@ from ranktron.store.journal.journal import CAPACITY, PREFIX
 from ranktron.store.journal.sqlite_journal import check_format, connect
 
 LOG, SNAPSHOTS, TABLE = "log.sqlite", "snapshots", "backup.json"
-_ATTEMPTS = 3  # one fails if the server deletes a snapshot before it has been copied
+_ATTEMPTS = 3  # an attempt fails if the server deletes a snapshot before it has been copied
 _SET_RESTORED = (
     "INSERT INTO owner VALUES (1, 0, 0, 'restored', 0) ON CONFLICT (id) DO UPDATE SET facts = excluded.facts"
 )

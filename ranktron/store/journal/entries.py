@@ -1,4 +1,4 @@
-"""Entries of the journal, which change weights, and their results."""
+"""Journal entries, each a change of a ranker, and their results."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ decode_feedback = msgspec.msgpack.Decoder(FeedbackItems).decode
 
 
 class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
-    """One entry of the journal: something that changes the weights.
+    """An entry of the journal: a change of the weights.
 
-    `kind` says what `body` is. "feedback": the labels of a round. "gains": gains of a round after its first answer
-    (`LaterGains`). "full": a list with all labels. "model": another model. "nothing": it replaces a damaged entry.
+    `kind` is the type of `body`: "feedback", the labels of a round; "gains", gains of a round after its first answer
+    (`LaterGains`); "full", a list with all labels; "model", a new model; "nothing", which replaces a damaged entry.
     """
 
     kind: str
@@ -29,7 +29,7 @@ class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
 
 
 class FeedEntry(NamedTuple):
-    """An entry as followers get it, with the round that it answers."""
+    """An entry as sent to followers, with the round that it answers."""
 
     version: int
     body: bytes
@@ -49,7 +49,7 @@ class LaterGains(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def new(self) -> FeedbackItems:
-        """The gain of each document in between."""
+        """The increase of each document's gain."""
         pairs = zip(self.before, self.now, strict=True)
         return [(place, label - earlier, document) for (_, earlier, _), (place, label, document) in pairs]
 
@@ -66,7 +66,7 @@ class Result(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The answer to a round: its present labels, and its first feedback, if it has gained more since."""
+    """The answer to a round: its present labels, and its first feedback if later gains have changed them."""
 
     body: bytes
     at: float
@@ -88,6 +88,6 @@ def decode_gains(body: bytes) -> LaterGains:
 
 
 def feedback_labels(entry: JournalEntry) -> dict[str, float]:
-    """The labels that a round has after an entry of feedback or of later gains, by document."""
+    """The labels of a round after an entry of feedback or of later gains, by document."""
     items = decode_gains(entry.body).now if entry.kind == "gains" else decode_feedback(entry.body)
     return {document: label for _, label, document in items}

@@ -1,4 +1,4 @@
-"""The lock of a folder: one process writes there, and tells a copy of the folder from the original."""
+"""The lock of a state folder: admits one server, and distinguishes the folder from its copies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ranktron.errors import DataError
 
-_TAKEN = {errno.EWOULDBLOCK, errno.EACCES}
+_LOCKED = {errno.EWOULDBLOCK, errno.EACCES}
 
 
 class FolderLock:
@@ -18,30 +18,30 @@ class FolderLock:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "lock"
-        self._held: list[int] = []
+        self._descriptors: list[int] = []  # of the lock file and the folder, locked until close
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._held.append(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._held.append(os.open(folder, os.O_RDONLY))
+            self._descriptors.append(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._descriptors.append(os.open(folder, os.O_RDONLY))
         except OSError as error:
             self.close()
-            raise DataError(f"{folder}: the state cannot be kept there: {error.strerror}") from None
-        for each in self._held:
+            raise DataError(f"{folder}: the state cannot be stored there: {error.strerror}") from None
+        for descriptor in self._descriptors:
             try:
-                fcntl.flock(each, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                if error.errno in _TAKEN:  # others: there are filesystems that lock no folders
+                if error.errno in _LOCKED:  # other errors are ignored: some filesystems cannot lock folders
                     self.close()
-                    sentence = "is in use by another server: stop it first, or choose another folder"
-                    raise DataError(f"{folder} {sentence}") from None
+                    message = f"{folder} is in use by another server: stop it first, or choose another folder"
+                    raise DataError(message) from None
 
     def facts(self, log: Path) -> str:
-        """What a copy cannot share: the numbers of two files, and when the lock, which is never written, was made."""
+        """Properties that a copy cannot share: two inodes, and the change time of the lock file, never written to."""
         lock = self._path.stat()
         return f"{log.stat().st_ino} {lock.st_ino} {lock.st_ctime_ns}"
 
     def close(self) -> None:
-        for each in self._held:
+        for descriptor in self._descriptors:
             with suppress(OSError):
-                os.close(each)
-        self._held = []
+                os.close(descriptor)
+        self._descriptors = []

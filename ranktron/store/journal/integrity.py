@@ -1,11 +1,11 @@
-"""Whether a journal is all that was written: its high-water mark, what is missing below it, the start of a term.
+"""The integrity of a journal: its high-water mark, entries missing below it, the start of a term.
 
-The high-water mark is the last position of the journal that a client was answered for, in a small file beside the log.
-A commit is on disk before the mark moves, and the mark moves before any client is answered. So a log that ends below
-its mark has lost something; a crash between the two leaves a mark that is a little low, which is harmless. Each ranker
-has a slot of its own in the file, with a checksum, which one write replaces. The kernel has the write at once, so
-killing the process does not undo it. A power cut may undo the last `_PAUSE` seconds of it, since the file is flushed
-beside the commits and not within them.
+The high-water mark is the last position of the journal acknowledged to a client, in a small file beside the log. A
+commit is on disk before the mark moves, and the mark moves before any client is answered. So a log that ends below its
+mark has lost entries; a crash between the two leaves a mark that is a little low, which is harmless. Each ranker has a
+slot of its own in the file, with a checksum, which one write replaces. The write is in the kernel's page cache at once,
+so it survives the process. A power cut may undo the last `_FLUSH_INTERVAL` seconds, since a thread flushes the file
+independently of commits.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from zlib import crc32
 from ranktron import __version__
 from ranktron.errors import DataError
 from ranktron.store.journal.journal import CAPACITY, EPOCHS, MissingEntriesError, StoredRanker
-from ranktron.store.journal.tables import Database, RankerRow, is_whole, own_half, read_rankers
+from ranktron.store.journal.tables import Database, RankerRow, is_intact, own_half, read_rankers
 
 _logger = logging.getLogger("ranktron.service")
 
 
-SIZE = 256  # bytes of a slot: a disk writes it atomically
-_PLACE = Struct("<QQQIB64sd")
-_PAUSE = 0.1  # seconds between two flushes
-_REMOVED = 64  # slots of removed rankers that are kept before they are reused
+SLOT_SIZE = 256  # bytes of a slot: a disk writes it atomically
+_SLOT = Struct("<QQQIB64sd")
+_FLUSH_INTERVAL = 0.1  # seconds between flushes
+_MAX_REMOVED = 64  # slots of removed rankers; beyond this they are reused
 
 
 class RankerMark(NamedTuple):
@@ -63,70 +63,71 @@ class Mark:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        self.commits, self.damaged = 0, 0
-        self.rankers: dict[int, RankerMark] = {}
-        self._places: dict[int, int] = {0: 0}
+        self.commits = 0  # acknowledged commits of the journal; write
+        self.damaged = 0  # damaged slots in the file; fixed once read
+        self.rankers: dict[int, RankerMark] = {}  # by ranker; write
+        self._slots: dict[int, int] = {0: 0}  # index of each ranker's slot; slot 0 is the journal's; write
         data = os.pread(self._file, os.fstat(self._file).st_size, 0)
-        self.missing = not data
-        self._end = -(-len(data) // SIZE) or 1
-        for place in range(len(data) // SIZE):
-            self._read(place, data[place * SIZE : (place + 1) * SIZE])
-        self.damaged += len(data) % SIZE > 0
-        self._moved, self._closing = Event(), Event()
-        self._thread = Thread(target=self._flush_often, name="ranktron-mark", daemon=True)
+        self.missing = not data  # there was no file, or an empty one; fixed
+        self._end = -(-len(data) // SLOT_SIZE) or 1  # the number of slots; _allocate_slot
+        for slot in range(len(data) // SLOT_SIZE):
+            self._read(slot, data[slot * SLOT_SIZE : (slot + 1) * SLOT_SIZE])
+        self.damaged += len(data) % SLOT_SIZE > 0
+        self._moved, self._closing = Event(), Event()  # wake and end the flushing thread; write and close
+        self._thread = Thread(target=self._flush_periodically, name="ranktron-mark", daemon=True)
         self._thread.start()
 
-    def _read(self, place: int, data: bytes) -> None:
+    def _read(self, slot: int, data: bytes) -> None:
         if not any(data):
-            self.damaged += place == 0
+            self.damaged += slot == 0
             return
         if crc32(data[4:]) != int.from_bytes(data[:4], "little"):
             self.damaged += 1
             return
-        ranker, version, following, checksum, removed, name, at = _PLACE.unpack_from(data, 4)
-        self._places[ranker] = place
+        ranker, version, next_round, checksum, removed, name, at = _SLOT.unpack_from(data, 4)
+        self._slots[ranker] = slot
         if ranker == 0:
             self.commits = version
         else:
             self.rankers[ranker] = RankerMark(
-                ranker, name.rstrip(b"\0").decode(), version, checksum, following, bool(removed), at
+                ranker, name.rstrip(b"\0").decode(), version, checksum, next_round, bool(removed), at
             )
 
     def write(self, commits: int, rankers: list[RankerMark]) -> None:
-        """Moves the marks of some rankers, then that of the journal."""
+        """Moves the marks of rankers, then that of the journal."""
         for mark in rankers:
-            place = self._places.get(mark.ranker)
-            if place is None:
-                place = self._places[mark.ranker] = self._free()
+            slot = self._slots.get(mark.ranker)
+            if slot is None:
+                slot = self._slots[mark.ranker] = self._allocate_slot()
             self.rankers[mark.ranker] = mark
-            self._put(place, mark)
-        self._put(0, RankerMark(0, "", commits, 0, 0, False))
+            self._write_slot(slot, mark)
+        self._write_slot(0, RankerMark(0, "", commits, 0, 0, False))
         self.commits = commits
         self._moved.set()
 
-    def _free(self) -> int:
-        """A new slot, or that of the oldest removed ranker, if there are many."""
+    def _allocate_slot(self) -> int:
+        """A new slot; beyond `_MAX_REMOVED` the slot of the oldest removed ranker."""
         removed = [mark.ranker for mark in self.rankers.values() if mark.removed]
-        if len(removed) > _REMOVED:
-            first = min(removed)
-            del self.rankers[first]
-            return self._places.pop(first)
+        if len(removed) > _MAX_REMOVED:
+            oldest = min(removed)
+            del self.rankers[oldest]
+            return self._slots.pop(oldest)
         self._end += 1
         return self._end - 1
 
-    def _put(self, place: int, mark: RankerMark) -> None:
+    def _write_slot(self, slot: int, mark: RankerMark) -> None:
         name = mark.name.encode()
-        body = _PLACE.pack(mark.ranker, mark.version, mark.next, mark.checksum, mark.removed, name, mark.at)
-        body = body.ljust(SIZE - 4, b"\0")
-        os.pwrite(self._file, crc32(body).to_bytes(4, "little") + body, place * SIZE)
+        body = _SLOT.pack(mark.ranker, mark.version, mark.next, mark.checksum, mark.removed, name, mark.at)
+        body = body.ljust(SLOT_SIZE - 4, b"\0")
+        os.pwrite(self._file, crc32(body).to_bytes(4, "little") + body, slot * SLOT_SIZE)
 
-    def _flush_often(self) -> None:
+    def _flush_periodically(self) -> None:
         while not self._closing.is_set():
             self._moved.wait()
             self._moved.clear()
             with suppress(OSError):  # the kernel has the bytes; the next flush may succeed
                 os.fdatasync(self._file)
-            self._closing.wait(_PAUSE)
+            self._closing.wait(_FLUSH_INTERVAL)
 
     def close(self) -> None:
         self._closing.set()
@@ -144,17 +145,17 @@ def integrity_problems(mark: Mark, commits: int, new: bool) -> list[str]:
     """Reasons to believe that the log is incomplete; a new one has no mark yet."""
     problems = []
     if mark.missing and not new:
-        problems.append("the file mark is missing: whether the log has lost its end cannot be told")
+        problems.append("the file mark is missing: the log may have lost its end")
     if mark.damaged and not mark.missing:
         problems.append(f"the file mark is damaged in {mark.damaged} places: the log may have lost its end")
     if mark.commits > commits:
-        lost = f"the last {mark.commits - commits} commits of the log are missing: {_LOST}"
-        problems.append(f"{lost}; rounds that were shown last may be gone")
+        loss = f"the last {mark.commits - commits} commits of the log are missing: {_LOST}"
+        problems.append(f"{loss}; the latest rounds may be lost")
     return problems
 
 
 def missing_entries(database: Database, rows: Iterable[RankerRow], damaged: set[int], mark: Mark) -> list[StoredRanker]:
-    """The rankers of which the log lacks acknowledged entries, each with what is missing."""
+    """The rankers whose acknowledged entries are missing from the log, each with the error."""
     lost, seen = [], set()
     for row in rows:
         seen.add(row.id)
@@ -164,7 +165,7 @@ def missing_entries(database: Database, rows: Iterable[RankerRow], damaged: set[
             removed = row.deleted if marked is None else marked.removed
             wrong = None if removed else DataError("its row in the log is damaged")
         elif marked is not None and not row.deleted:
-            wrong = _loss(database, row.id, marked)
+            wrong = _find_loss(database, row.id, marked)
         if wrong is not None:
             lost.append(_describe_stored(row, marked, wrong))
     for marked in mark.rankers.values():
@@ -174,7 +175,7 @@ def missing_entries(database: Database, rows: Iterable[RankerRow], damaged: set[
     return lost
 
 
-def _loss(database: Database, ranker: int, marked: RankerMark) -> MissingEntriesError | None:
+def _find_loss(database: Database, ranker: int, marked: RankerMark) -> MissingEntriesError | None:
     if marked.removed:
         return MissingEntriesError(f"it was deleted, but is in the log: {_LOST}")
     first, version = ranker * CAPACITY, marked.version
@@ -184,16 +185,16 @@ def _loss(database: Database, ranker: int, marked: RankerMark) -> MissingEntries
     if last < version:
         return MissingEntriesError(f"version {version} was acknowledged, but its log ends at version {last}: {_LOST}")
     query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
-    found = database.execute(query, (first + version,)).fetchone()
-    if found and is_whole(first + version, *found) and own_half(found[2]) != marked.checksum:
+    row = database.execute(query, (first + version,)).fetchone()
+    if row and is_intact(first + version, *row) and own_half(row[2]) != marked.checksum:
         return MissingEntriesError(f"version {version} in its log is not the one that was acknowledged: {_LOST}")
     return None
 
 
 def _describe_stored(row: RankerRow, marked: RankerMark | None, wrong: DataError) -> StoredRanker:
-    name, version, following = (row.name, -1, 0) if marked is None else (marked.name, marked.version, marked.next)
-    following = max(row.next, following)
-    return StoredRanker(row.id, name, row.definition, following, row.incarnation, row.epochs, version, wrong)
+    name, version, next_round = (row.name, -1, 0) if marked is None else (marked.name, marked.version, marked.next)
+    next_round = max(row.next, next_round)
+    return StoredRanker(row.id, name, row.definition, next_round, row.incarnation, row.epochs, version, wrong)
 
 
 _BEGIN_TERM = """
@@ -204,7 +205,7 @@ _random = SystemRandom()
 
 
 class Known(NamedTuple):
-    """What is on disk of a ranker: its row, its last version with the checksum of that entry, and its clock."""
+    """A ranker's state on disk: its row, its last version with the checksum of that entry, and its clock."""
 
     row: RankerRow
     version: int
@@ -219,7 +220,7 @@ class Known(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One server's time with a journal: its number, which the next one increments, and what it found at its start."""
+    """A server's term with a journal: its number, and the journal's state at its start."""
 
     number: int
     commits: int
@@ -229,39 +230,39 @@ class Term(NamedTuple):
 
 
 def begin_term(database: Database, mark: Mark) -> Term:
-    """Begins a term, and a new epoch unless the folder is provably the one that it was."""
+    """Begins a term, and a new epoch unless the log is provably complete and no copy."""
     facts = database.facts()
     database.begin()
-    database.lock()  # two servers that start at once get different terms
+    database.lock()  # servers that start concurrently get different terms
     owner = database.execute("SELECT term, commits, facts, epoch FROM owner WHERE id = 1").fetchone()
     rows, damaged = read_rankers(database)
-    before, commits, facts_before, epoch = owner or (0, 0, facts, 0)
+    last_term, commits, last_facts, epoch = owner or (0, 0, facts, 0)
     problems = integrity_problems(mark, commits, owner is None or not database.mark_needed)
-    if facts != facts_before:
+    if facts != last_facts:
         problems.append("it is a copy, or was restored from one")
     if damaged:
         problems.append("rows of rankers are damaged")
     if problems:
-        used = {each for row in rows for _, each in row.epochs} | {epoch}
-        epoch = _random.choice([each for each in range(1, EPOCHS) if each not in used] or [epoch])
+        used = {used_epoch for row in rows for _, used_epoch in row.epochs} | {epoch}
+        epoch = _random.choice([number for number in range(1, EPOCHS) if number not in used] or [epoch])
         _logger.warning("%s: %s; rounds are numbered in a new epoch", database, "; ".join(problems))
     known = {}
     for row in rows:
         marked = mark.rankers.get(row.id)
-        following = max(row.next, 0 if marked is None else marked.next)
-        epochs = (*row.epochs, (following, epoch)) if problems and not row.deleted else row.epochs
+        next_round = max(row.next, 0 if marked is None else marked.next)
+        epochs = (*row.epochs, (next_round, epoch)) if problems and not row.deleted else row.epochs
         at = 0.0 if marked is None else marked.at
-        known[row.id] = Known(row._replace(next=following, epochs=epochs), *find_end(database, row), at)
+        known[row.id] = Known(row._replace(next=next_round, epochs=epochs), *find_end(database, row), at)
     term = Term(
-        before + 1,
+        last_term + 1,
         max(commits, mark.commits),
         epoch,
         known,
         missing_entries(database, rows, damaged, mark),
     )
-    for ranker, each in known.items():
-        if ranker not in damaged:  # a damaged row stays as it is
-            each.row.write(database)
+    for ranker, state in known.items():
+        if ranker not in damaged:  # damaged rows stay as they are
+            state.row.write(database)
     database.execute(_BEGIN_TERM, (*term[:2], facts, epoch))
     database.execute("UPDATE identity SET version = ?", (__version__,))
     database.commit()
@@ -271,8 +272,8 @@ def begin_term(database: Database, mark: Mark) -> Term:
 def find_end(database: Database, row: RankerRow) -> tuple[int, int]:
     """The last version of a ranker, and the checksum of that entry."""
     query = "SELECT key, checksum FROM entries WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT 1"
-    found = database.execute(query, (row.id * CAPACITY, (row.id + 1) * CAPACITY)).fetchone()
-    if found is None:
+    last = database.execute(query, (row.id * CAPACITY, (row.id + 1) * CAPACITY)).fetchone()
+    if last is None:
         return 0, row.incarnation
-    key, checksum = found
+    key, checksum = last
     return key - row.id * CAPACITY, checksum if isinstance(checksum, int) else 0

@@ -1,8 +1,8 @@
-"""The journal: what a store asks of the place where it keeps rankers, entries and rounds; its writes, as values.
+"""The interface of journals, and their writes as values.
 
 `SQLiteJournal` and `PostgresJournal` are the implementations. A journal writes jobs in the order in which they are put,
-calls back on its caller's thread when they are on disk, and loses nothing that it has called back for. README.md has
-the words: entry, version, term, epoch, incarnation, mark, snapshot.
+calls back on its caller's thread when they are on disk, and loses nothing that it has called back for. README.md
+defines the terms: entry, version, term, epoch, incarnation, mark, snapshot.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ class CallerThread(Protocol):
     """The thread that puts jobs and runs their callbacks: an event loop of asyncio, or anything with these methods."""
 
     def call_soon(self, callback: Callable[..., object], *args: Any) -> object:
-        """Calls back on this thread, after its present work."""
+        """Schedules a callback on this thread; called from it."""
         ...
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> object:
-        """Calls back on this thread after `delay` seconds."""
+        """Schedules a callback on this thread in `delay` seconds; called from it."""
         ...
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> object:
-        """The same as `call_soon`, from another thread."""
+        """Schedules a callback on this thread; called from another one."""
         ...
 
 
-FORMAT = 1  # of journals: another one is refused
+FORMAT = 1  # of journals; other formats are refused
 CAPACITY = 1 << 40  # upper bound of versions and of round numbers
-PREFIX = "/"  # of the names of experiments in the journal; names of rankers cannot begin with it
-EPOCHS = 1 << 13  # upper bound of epochs: an epoch and a number fit into 2**53
+PREFIX = "/"  # of experiments' names in the journal; invalid in names of rankers
+EPOCHS = 1 << 13  # upper bound of epochs: epoch and number together fit into 2**53, an integer of JavaScript
 
 
 class JournalError(DataError):
-    """The journal as a whole cannot be read or written, so no ranker can be served from it."""
+    """The journal as a whole cannot be read or written: no ranker can be served."""
 
 
 class FormatError(JournalError):
-    """The journal has another format; `version` is the one that wrote it, if it says so."""
+    """The journal has another format; `version` is that of the program that wrote it, if recorded."""
 
     def __init__(self, where: object, version: str | None) -> None:
         writer = f"ranktron {version}" if version else "a ranktron before 0.3"
@@ -70,7 +70,7 @@ class FormatError(JournalError):
 class MissingEntriesError(DataError):
     """The journal lacks acknowledged entries of a ranker."""
 
-    remedy = "To go on without what is missing, delete the file mark in the folder"
+    remedy = "To accept the loss, delete the file mark in the folder"
 
 
 class InUseError(DataError):
@@ -78,23 +78,23 @@ class InUseError(DataError):
 
 
 class TermError(JournalError):
-    """Another server has begun a later term: this one may write nothing more, and its state is out of date."""
+    """Another server has begun a later term: this one may no longer write, and its state is stale."""
 
 
 class UnknownOutcomeError(JournalError):
-    """The connection was lost during a commit, and whether the commit was made is not known yet."""
+    """The connection was lost during a commit, and the outcome of the commit is unknown."""
 
 
 class RemovedError(DataError):
-    """An entry was put for a ranker that has been removed."""
+    """An entry was appended to a removed ranker."""
 
 
 class StoredRanker(NamedTuple):
-    """A ranker as the journal knows it; `definition` is complete.
+    """A ranker as stored; `definition` is complete.
 
-    `epochs` has the first round number of each epoch. Clients have been answered for entries up to
-    version `last_acknowledged` at least; it is -1 where that is not known. `wrong` is what is wrong with the ranker, if
-    anything. Its clock was at `at` or later.
+    `next` is the number of its next round. `epochs` holds pairs: the first number of an epoch, and the epoch. Entries
+    up to version `last_acknowledged` have been acknowledged to clients; -1 if unknown. `wrong` is the reason to
+    quarantine the ranker, if any. `at` is a lower bound of its clock.
     """
 
     id: int
@@ -109,7 +109,7 @@ class StoredRanker(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """An entry in the journal, None if it is damaged, and the round that it answers, if that is there."""
+    """An entry of the journal, with the round that it answers, if stored. A damaged entry has no body."""
 
     version: int
     body: bytes | None
@@ -119,7 +119,8 @@ class Logged(NamedTuple):
 class AddRanker(NamedTuple):
     """Adds a ranker, with its first `entry`, if any, in the same transaction; the result is the `StoredRanker`.
 
-    Round numbers continue those of a deleted ranker of that name and are at least `rounds`; `reserve` are reserved.
+    Round numbers continue those of a deleted ranker of that name and start at `rounds` or later; `reserve` of them are
+    reserved.
     """
 
     name: str
@@ -130,20 +131,20 @@ class AddRanker(NamedTuple):
 
 
 class Reserve(NamedTuple):
-    """Reserves round numbers below `next`: after a crash none of them is given out again."""
+    """Reserves round numbers below `next`: after a crash none of them is reused."""
 
     ranker: int
     next: int
 
 
 class Settle(NamedTuple):
-    """Records which number the next round gets, at the end of a server that is not killed."""
+    """Records the number of the next round at a clean shutdown, which frees unused reservations."""
 
     ranker: int
     next: int
 
 
-class NoteTime(NamedTuple):
+class RecordClock(NamedTuple):
     """Records a ranker's clock, so that open rounds expire even when nothing is written."""
 
     ranker: int
@@ -151,7 +152,7 @@ class NoteTime(NamedTuple):
 
 
 class RemoveRanker(NamedTuple):
-    """Removes a ranker with everything it has; its name keeps the number that its rounds have reached."""
+    """Removes a ranker and its data; its row stays, so that a new ranker of this name continues the round numbers."""
 
     ranker: int
     next: int
@@ -165,10 +166,10 @@ class DropRounds(NamedTuple):
 
 
 class Prune(NamedTuple):
-    """Deletes what a snapshot of version `settled` makes needless.
+    """Deletes data that a snapshot of version `settled` supersedes.
 
-    These are rounds answered up to version `explained`; entries up to version `remembered`, and those up to version
-    `old` that are not the last answer to a round; and numbers of sealed rounds that have expired at time `expired`.
+    Deletes rounds answered up to version `explained`; entries up to version `remembered`, and those up to version `old`
+    that are not the last answer to a round; and digests of sealed rounds that have expired at time `expired`.
     """
 
     ranker: int
@@ -180,7 +181,7 @@ class Prune(NamedTuple):
 
 
 class AdvanceSource(NamedTuple):
-    """Advances a source of feedback from `start` to `end`, and keeps the messages that could not be used."""
+    """Advances a source of feedback from `start` to `end`, and stores its dead letters."""
 
     source: str
     start: int
@@ -189,17 +190,17 @@ class AdvanceSource(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Calls a function on the writer's thread, after all earlier jobs; a write that it returns is done as well."""
+    """Calls a function on the writer's thread, after all earlier jobs; a write that it returns is executed."""
 
     function: Callable[[], Write | None]
 
 
-Write = AddRanker | Reserve | Settle | NoteTime | RemoveRanker | DropRounds | Prune | AdvanceSource | Call
+Write = AddRanker | Reserve | Settle | RecordClock | RemoveRanker | DropRounds | Prune | AdvanceSource | Call
 
 
 @dataclass(frozen=True)
 class Job:
-    """A write with callbacks for the caller's thread. Without `failed` it is tried until it succeeds."""
+    """A write with callbacks for the caller's thread. Without `failed` it is retried until it succeeds."""
 
     write: Write
     done: Done | None = None
@@ -207,7 +208,7 @@ class Job:
 
 
 class StoreRound(NamedTuple):
-    """A round to keep until its feedback comes; it has no callback."""
+    """Stores an open round; it has no callback, and is retried until it succeeds."""
 
     ranker: int
     number: int
@@ -216,7 +217,7 @@ class StoreRound(NamedTuple):
 
 
 class SealedRow(NamedTuple):
-    """A sealed round that feedback brought: stored with its answer, its number known until it expires."""
+    """A sealed round, stored with its answer; `digest` is kept until `expires`, to recognise repeated feedback."""
 
     body: bytes
     digest: bytes
@@ -235,17 +236,17 @@ class Append(NamedTuple):
 
 
 class Journal(Protocol):
-    """What a store asks of its journal."""
+    """The interface of a journal."""
 
-    ready: bool
-    cluster: str  # identity of this state; copies have the same
+    ready: bool  # whether the last commit succeeded
+    cluster: str  # identity of this state, shared by its copies
 
     @property
     def term(self) -> int:
         """The number of the present term; every start increments it."""
         ...
 
-    # Reading, before it starts
+    # Reading, before the writer starts
 
     def rankers(self) -> list[StoredRanker]:
         """All rankers that have not been removed."""
@@ -256,15 +257,15 @@ class Journal(Protocol):
         ...
 
     def entries(self, ranker: int) -> Iterator[Logged]:
-        """The entries in order, each with the round that it answers, read page by page."""
+        """The entries in order, each with the round that it answers; read in pages."""
         ...
 
     def before_answers(self, ranker: int, count: int) -> int:
-        """The version before the answers to the last `count` answered rounds; 0 if there are no more than these."""
+        """The version before the answers to the last `count` answered rounds; 0 if there are at most `count`."""
         ...
 
     def open_rounds(self, ranker: int) -> list[tuple[int, bytes | None]]:
-        """Numbers and bodies of the rounds that no entry answers; None for a body that is damaged."""
+        """Numbers and bodies of unanswered rounds; None for a damaged body."""
         ...
 
     def last_rounds(self, ranker: int, count: int) -> list[tuple[int, bytes | None]]:
@@ -272,15 +273,15 @@ class Journal(Protocol):
         ...
 
     def checksum(self, ranker: int, version: int) -> int | None:
-        """The checksum of all entries up to a version, if the journal still has that entry."""
+        """The chained checksum of the entries up to a version; None if that entry has been pruned."""
         ...
 
     def cut(self, ranker: int, version: int, entry: bytes, *, learnt: bool) -> None:
-        """Replaces a damaged last entry; the round that it answered is deleted if a snapshot has learnt it."""
+        """Replaces a damaged last entry by `entry`; deletes the round that it answered if a snapshot has learnt it."""
         ...
 
     def follow(self, ranker: int, version: int) -> None:
-        """Sets the version that a ranker has reached; its next entry gets the next one."""
+        """Sets a ranker's version after recovery; its next entry gets the next version."""
         ...
 
     def snapshots(self, ranker: int, keep: int) -> Snapshots:
@@ -298,11 +299,11 @@ class Journal(Protocol):
         ...
 
     def accepted(self, ranker: int, number: int) -> tuple[int, bytes] | None:
-        """Version and digest of the answer to a sealed round; None if unanswered, or expired."""
+        """Version and digest of the answer to a sealed round; None if it is unanswered or has expired."""
         ...
 
     def start(self, caller: CallerThread, superseded: Failed) -> None:
-        """Starts the writer; `superseded` is called when its term is over."""
+        """Starts the writer; `superseded` is called when another server has begun a later term."""
         ...
 
     def put(self, *jobs: Job | Append) -> None:
@@ -317,16 +318,16 @@ class Journal(Protocol):
         ...
 
     def close(self) -> None:
-        """Writes the jobs that wait, then releases the journal."""
+        """Writes the queued jobs, then releases the journal."""
         ...
 
     def __len__(self) -> int:
-        """How many jobs wait."""
+        """The number of queued jobs."""
         ...
 
     @property
     def size(self) -> int:
-        """How many bytes it takes on disk."""
+        """Its size on disk, in bytes."""
         ...
 
 

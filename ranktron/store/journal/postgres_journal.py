@@ -41,8 +41,8 @@ class PostgresSnapshots(Snapshots):
     def __init__(self, execute: Callable[..., list[Any]], ranker: int, keep: int) -> None:
         super().__init__(Path(), ranker, keep)
         self._execute, self._ranker = execute, ranker
-        # Cache of the table: each version, and whether it is pinned. None while unknown: every change clears it first,
-        # so that a failed statement cannot leave it wrong.
+        # Cache of the table: whether each version is pinned. Every change sets it to None first, so that it is read
+        # again after a failed statement.
         self._pinned_by_version: dict[int, bool] | None = None
 
     def _list(self) -> dict[int, bool]:
@@ -175,7 +175,7 @@ class PostgresDatabase:
             self._settings: dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(address)}
         except psycopg.Error as error:
             raise DataError(f"the journal's address is not valid for PostgreSQL: {_first_line(error)}") from None
-        self.mark_needed = False  # a server that has never led has none; read by the journal
+        self.mark_needed = False  # a server that has never led has no mark; fixed
         self._elected = False  # whether this session holds the advisory lock; `_connect` clears, `_elect` sets
         self._backend = 0  # process id of the session, checked by `check`; set by `_connect`
         self._size, self._measured_at = 0, -_SIZE_INTERVAL  # updated by `commit`

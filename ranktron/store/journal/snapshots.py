@@ -38,12 +38,12 @@ class Snapshots:
 
     def __init__(self, folder: Path, ranker: int, keep: int) -> None:
         self.folder, self.keep = folder / "snapshots" / str(ranker), keep
-        self.damaged = 0
+        self.damaged = 0  # damaged snapshots that recovery has skipped; newest
 
     def remove_drafts(self) -> None:
         """Removes the unfinished files of a server that was killed."""
         for path in self.folder.glob(".*.tmp"):
-            with suppress(OSError):  # harmless if it stays
+            with suppress(OSError):  # leftovers are harmless
                 path.unlink()
 
     def versions(self) -> list[int]:
@@ -123,8 +123,8 @@ class Snapshots:
         return self._path(version).name
 
     def _path(self, version: int) -> Path:
-        kept = self.folder / f"{version:016d}.kept"
-        return kept if kept.exists() else kept.with_suffix(".snapshot")
+        pinned = self.folder / f"{version:016d}.kept"
+        return pinned if pinned.exists() else pinned.with_suffix(".snapshot")
 
 
 def check_not_needed(version: int, versions: list[int]) -> None:

@@ -1,7 +1,7 @@
-"""The journal in SQL: one thread that writes, what a start reads, in whichever database the tables are.
+"""The journal in SQL, for SQLite and PostgreSQL: group commits on a writer's thread, and the reads of a start.
 
-`GroupCommit` writes everything that waits in one commit. `SQLJournal` makes each commit in the name of its term and
-counts it, then moves the high-water mark (see `integrity`). README.md defines these words and says what a start does.
+`GroupCommit` writes all queued jobs in one commit. `SQLJournal` checks the term and counts the commit in the same
+transaction, then moves the high-water mark (see `integrity`). README.md defines these terms and says what a start does.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from ranktron.store.journal.journal import (
     Job,
     JournalError,
     Logged,
-    NoteTime,
     Prune,
+    RecordClock,
     RemovedError,
     RemoveRanker,
     Reserve,
@@ -60,42 +60,42 @@ from ranktron.store.journal.tables import (
     deletions,
     follows,
     insert,
-    is_whole,
-    is_whole_round,
+    is_intact,
+    is_intact_round,
     own_half,
     round_checksum,
 )
 
 _logger = logging.getLogger("ranktron.service")
-_BATCH_WINDOW = 0.005  # seconds that an open round waits for others to be written with
-PAUSE = 0.1  # seconds until a disk that refused is tried again
+_BATCH_WINDOW = 0.005  # seconds that an open round waits for others to share a commit
+RETRY_INTERVAL = 0.1  # seconds between attempts after a failed commit
 
 Task = Job | StoreRound | Append
 
 
 class GroupCommit(ABC):
-    """One thread that writes all jobs that wait in one commit, and calls back on the thread that put them.
+    """Writes all queued jobs in one commit on a writer's thread, and calls back on the caller's thread.
 
-    Jobs that arrive during a commit go into the next one together, so that many clients share one flush of the disk. A
-    failed commit changes nothing: those who wait for it are told, and jobs that nobody waits for are tried again.
+    Jobs that arrive during a commit share the next one, so that many clients share one flush of the disk. A failed
+    commit changes nothing: jobs with a `failed` callback fail, and jobs without one are retried.
     """
 
     def __init__(self) -> None:
-        self.ready = True  # whether the last commit succeeded; the writer sets it, anyone reads it
-        self._jobs: deque[Task] = deque()  # waiting, oldest first; the caller appends, the writer takes
-        self._retry: list[Task] = []  # of a failed commit, to be tried again; the writer alone
-        self._wakeup: SimpleQueue[bool] = SimpleQueue()  # true: jobs wait; false: no more will come
+        self.ready = True  # whether the last commit succeeded; set by the writer, read by any thread
+        self._jobs: deque[Task] = deque()  # queued, oldest first; the caller appends, the writer takes
+        self._retry: list[Task] = []  # jobs of a failed commit without a `failed` callback; the writer alone
+        self._wakeup: SimpleQueue[bool] = SimpleQueue()  # true: jobs are queued; false: the last message, from close
         self._flush_scheduled = False  # a wakeup is sent at the end of this turn of the caller; the caller alone
         self._delayed_flush = False  # a wakeup is sent after the batch window; the caller alone
-        self._closing = False  # set once, by close
+        self._closing = False  # stops retries while the database is away; set once, by close
         self._caller: CallerThread | None = None  # where callbacks run; set once, by start
-        self._superseded: Failed | None = None  # is told that the term is over; set once, by start
-        self._over: TermError | None = None  # why nothing more may be written; set once, by the writer
+        self._superseded: Failed | None = None  # callback for the end of the term; set once, by start
+        self._term_ended: TermError | None = None  # refuses all later writes; set by the writer
         self._thread: threading.Thread | None = None  # the writer; start and close
 
     @abstractmethod
     def _write_jobs(self, jobs: list[Task]) -> list[tuple[Done | None, Any]]:
-        """Writes jobs in one commit, all of them or none; callbacks with their results."""
+        """Writes jobs in one commit, all or none; returns callbacks with their results."""
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -106,7 +106,7 @@ class GroupCommit(ABC):
         self._thread.start()
 
     def put(self, *jobs: Job | Append) -> None:
-        self._jobs.extend(jobs)  # at once: the writer takes all that there is into one commit
+        self._jobs.extend(jobs)  # one call, so that the writer takes all of them into one commit
         if not self._flush_scheduled:  # one wakeup for all jobs of this turn of the caller
             self._flush_scheduled = True
             assert self._caller is not None
@@ -124,7 +124,7 @@ class GroupCommit(ABC):
         self._wakeup.put(True)
 
     def close(self) -> None:
-        """Ends the thread, when it has written all that waits."""
+        """Writes the queued jobs, then ends the thread."""
         self._closing = True
         if self._thread is not None:
             self._wakeup.put(False)
@@ -150,92 +150,92 @@ class GroupCommit(ABC):
         except Exception as error:
             self._fail(jobs, error)
             if going:
-                sleep(PAUSE)
+                sleep(RETRY_INTERVAL)
                 self._wakeup.put(True)
         else:
             if not self.ready:
-                _logger.warning("the disk takes writes again")
+                _logger.warning("the log can be written again")
             self.ready = True
-            self._tell(_finish, outcomes)
+            self._call_back(_run_callbacks, outcomes)
 
-    def _tell(self, function: Callable[..., None], *arguments: Any) -> None:
+    def _call_back(self, function: Callable[..., None], *arguments: Any) -> None:
         assert self._caller is not None
-        with suppress(RuntimeError):  # the event loop is closed: no one waits any more
+        with suppress(RuntimeError):  # the event loop is closed
             self._caller.call_soon_threadsafe(function, *arguments)
 
     def _fail(self, jobs: list[Task], error: Exception) -> None:
-        self._note_trouble(error)
+        self._set_not_ready(error)
         self._retry = [job for job in jobs if job.failed is None]
         for job in jobs:
             if job.failed is not None:
-                self._tell(job.failed, error)
+                self._call_back(job.failed, error)
 
-    def _note_trouble(self, error: Exception) -> None:
+    def _set_not_ready(self, error: Exception) -> None:
         if self.ready:
             _logger.error("the log cannot be written: %s", error)
         self.ready = False
 
     def _step_down(self, jobs: list[Task], error: TermError) -> None:
-        """Writes nothing more, and drops the jobs that wait: the new leader has not seen them."""
-        if self._over is None and self._superseded is not None:
-            self._tell(self._superseded, error)
-        self._over = error
+        """Ends the term: refuses all later writes, and drops the queued jobs, unknown to the new leader."""
+        if self._term_ended is None and self._superseded is not None:
+            self._call_back(self._superseded, error)
+        self._term_ended = error
         self._fail(jobs, error)
         self._retry = []
 
 
-def _finish(outcomes: list[tuple[Done, Any]]) -> None:
+def _run_callbacks(outcomes: list[tuple[Done, Any]]) -> None:
     for done, result in outcomes:
         try:
             done(result)
-        except Exception:  # the callbacks after it run all the same
-            _logger.exception("what was written could not be told")
+        except Exception:  # the other callbacks still run
+            _logger.exception("a callback of the journal failed")
 
 
-_PAGE = 2_000  # entries that are read at once
+_PAGE_SIZE = 2_000  # entries read at one time
 
 
 class SQLJournal(GroupCommit):
-    """A journal in the tables of a database; its high-water mark is in a folder, which it locks."""
+    """A journal in a database; its high-water mark is in a folder, which it locks."""
 
     def __init__(self, folder: Path, lock: FolderLock, connect: Callable[[FolderLock], Database]) -> None:
         super().__init__()
-        self.folder, self._lock = folder, lock  # the folder of the mark; fixed
+        self.folder, self._lock = folder, lock  # the folder of the high-water mark, and its lock; fixed
         try:
-            self._database = connect(lock)  # after start the writer alone uses it, but for look_up
+            self._database = connect(lock)  # after start used by the writer alone, except `look_up`
             try:
-                self._mark = Mark(folder / "mark")  # moved after each commit
+                self._mark = Mark(folder / "mark")  # high-water mark, moved after each commit
             except OSError as error:
                 self._database.close()
-                raise DataError(f"{folder}: the state cannot be kept there: {error.strerror}") from None
+                raise DataError(f"{folder}: the state cannot be stored there: {error.strerror}") from None
         except BaseException:
             self._lock.close()
             raise
         try:
             with self._database.explained():
-                self._term = begin_term(self._database, self._mark)  # fixed: a new term is a new journal
+                self._term = begin_term(self._database, self._mark)  # fixed: a new term needs a new journal
                 self.cluster: str = self._database.execute("SELECT cluster FROM identity").fetchone()[0]
         except BaseException:
             self.close()
             raise
-        self._known = self._term.known  # by ranker: row, last version and its checksum; each commit, undone if it fails
-        self._commits = self._term.commits  # of this log so far; each commit
+        self._known = self._term.known  # rows and ends by ranker; a failed commit is undone
+        self._commits = self._term.commits  # number of commits of this log; `_commit` increments it
 
     @property
     def term(self) -> int:
         return self._term.number
 
-    # Reading, before it starts
+    # Reading, before the writer starts
 
     def rankers(self) -> list[StoredRanker]:
         lost, marks = {stored.id for stored in self._term.lost}, self._mark.rankers
-        found = []
+        rankers = []
         for row, _, _, at in self._known.values():
             if not row.deleted and row.id not in lost:
                 stored = row.id, row.name, row.definition, row.next, row.incarnation, row.epochs
                 last_acknowledged = marks[row.id].version if row.id in marks else -1
-                found.append(StoredRanker(*stored, last_acknowledged, at=at))
-        return [*found, *self._term.lost]
+                rankers.append(StoredRanker(*stored, last_acknowledged, at=at))
+        return [*rankers, *self._term.lost]
 
     def last_version(self, ranker: int) -> int:
         with self._database.explained():
@@ -249,11 +249,11 @@ class SQLJournal(GroupCommit):
             for key, body, answers, checksum, shown, shown_checksum in rows:
                 if key == base + 1:
                     before = incarnation << 32 | incarnation
-                elif key != last + 1:  # the gap is covered by a snapshot; if not, recovery reports it
+                elif key != last + 1:  # pruned entries: a snapshot covers the gap, or recovery reports it
                     before = None
-                fits = is_whole(key, body, answers, checksum) and (before is None or follows(checksum, before))
+                fits = is_intact(key, body, answers, checksum) and (before is None or follows(checksum, before))
                 before, last = checksum if fits else None, key
-                if shown is not None and not (fits and is_whole_round(answers, shown, shown_checksum)):
+                if shown is not None and not (fits and is_intact_round(answers, shown, shown_checksum)):
                     shown = None
                 yield Logged(key - base, body if fits else None, shown)
             at = rows[-1][0] + 1
@@ -269,7 +269,7 @@ class SQLJournal(GroupCommit):
 
     def _page(self, first: int, end: int) -> list[Any]:
         with self._database.explained():
-            rows: list[Any] = self._database.execute(ENTRIES, (first, end, _PAGE)).fetchall()
+            rows: list[Any] = self._database.execute(ENTRIES, (first, end, _PAGE_SIZE)).fetchall()
         return rows
 
     def open_rounds(self, ranker: int) -> list[tuple[int, bytes | None]]:
@@ -282,21 +282,21 @@ class SQLJournal(GroupCommit):
         with self._database.explained():
             rows = self._database.execute(query, arguments).fetchall()
         base = ranker * CAPACITY
-        return [(key - base, body if is_whole_round(key, body, checksum) else None) for key, body, checksum in rows]
+        return [(key - base, body if is_intact_round(key, body, checksum) else None) for key, body, checksum in rows]
 
     def checksum(self, ranker: int, version: int) -> int | None:
         with self._database.explained():
             key = ranker * CAPACITY + version
             query = "SELECT CAST(body AS BLOB), round, checksum FROM entries WHERE key = ?"
-            found = self._database.execute(query, (key,)).fetchone()
-        return own_half(found[2]) if found and is_whole(key, *found) else None
+            row = self._database.execute(query, (key,)).fetchone()
+        return own_half(row[2]) if row and is_intact(key, *row) else None
 
     def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._database.look_up(statement, values)
 
     def accepted(self, ranker: int, number: int) -> tuple[int, bytes] | None:
-        found = self._database.look_up(ACCEPTED, (ranker * CAPACITY + number,))
-        return (found[0][0], bytes(found[0][1])) if found else None
+        rows = self._database.look_up(ACCEPTED, (ranker * CAPACITY + number,))
+        return (rows[0][0], bytes(rows[0][1])) if rows else None
 
     def cut(self, ranker: int, version: int, entry: bytes, *, learnt: bool) -> None:
         key = ranker * CAPACITY + version
@@ -326,7 +326,7 @@ class SQLJournal(GroupCommit):
     def _move_mark(self, moved: list[Known]) -> None:
         try:
             self._mark.write(self._commits, [known.mark for known in moved])
-        except OSError as error:  # the commit stands; only its loss might go unnoticed
+        except OSError as error:  # the commit stands; a later loss of it could go unnoticed
             _logger.error("%s cannot be written: %s", self._mark.path, error)
 
     @property
@@ -345,19 +345,19 @@ class SQLJournal(GroupCommit):
         self._lock.close()
 
     def _write_jobs(self, jobs: list[Task]) -> list[tuple[Done | None, Any]]:
-        outcomes: list[tuple[Done | None, Any]] = self._commit(lambda: self._do(jobs))
+        outcomes: list[tuple[Done | None, Any]] = self._commit(lambda: self._write_batch(jobs))
         return outcomes
 
     def _commit(self, work: Callable[[], Any]) -> Any:
-        """Does some work in one transaction of this term, then moves the mark."""
-        if self._over is not None:
-            raise self._over
+        """Executes `work` in one transaction of this term, then moves the high-water mark."""
+        if self._term_ended is not None:
+            raise self._term_ended
         before, database = dict(self._known), self._database
         database.begin()
         try:
-            counted = "UPDATE owner SET commits = ? WHERE id = 1 AND term = ? AND commits = ?"
+            fence = "UPDATE owner SET commits = ? WHERE id = 1 AND term = ? AND commits = ?"
             values = self._commits + 1, self._term.number, self._commits
-            if database.execute(counted, values).rowcount != 1:
+            if database.execute(fence, values).rowcount != 1:
                 raise self._term_error()
             result = work()
             database.check()
@@ -374,28 +374,28 @@ class SQLJournal(GroupCommit):
         self._move_mark([known for ranker, known in self._known.items() if before.get(ranker) is not known])
         return result
 
-    def _was_committed(self, trouble: UnknownOutcomeError) -> bool:
-        """Looks up whether the last commit was made, once the database answers again; no client is answered before."""
+    def _was_committed(self, failure: UnknownOutcomeError) -> bool:
+        """Looks up the outcome of the last commit; retries until the database answers. No client is answered before."""
         while True:
-            self._note_trouble(trouble)
+            self._set_not_ready(failure)
             try:
                 self._database.begin()
-                self._database.lock()  # waits for the transaction, if it is still under way
+                self._database.lock()  # waits for the transaction, if it is still open
                 term, commits = self._database.execute("SELECT term, commits FROM owner WHERE id = 1").fetchone()
                 self._database.rollback()
             except JournalError:
                 if self._closing:
-                    raise trouble from None
-                sleep(PAUSE)
+                    raise failure from None
+                sleep(RETRY_INTERVAL)
                 continue
             if term != self._term.number:
                 raise self._term_error()
             return bool(commits == self._commits + 1)
 
     def _term_error(self) -> TermError:
-        return TermError(f"another server has taken {self._database} over: send requests there, and stop this one")
+        return TermError(f"another server has taken over {self._database}: send requests there, and stop this one")
 
-    def _do(self, jobs: list[Task]) -> list[tuple[Done | None, Any]]:
+    def _write_batch(self, jobs: list[Task]) -> list[tuple[Done | None, Any]]:
         outcomes: list[tuple[Done | None, Any]] = []
         keys = [(job.ranker * CAPACITY + job.number, job.body) for job in jobs if isinstance(job, StoreRound)]
         insert(self._database, "rounds", [(key, body, round_checksum(key, body)) for key, body in keys])
@@ -412,7 +412,7 @@ class SQLJournal(GroupCommit):
                     insert(self._database, "accepted", [(key, self._known[job.ranker].version, *known)])
                 outcomes.append((job.done, self._known[job.ranker].version))
             elif isinstance(job, Job):
-                if isinstance(job.write, RemoveRanker):  # which deletes the entries put before it, too
+                if isinstance(job.write, RemoveRanker):  # must also delete the entries before it in this batch
                     insert(self._database, "entries", entries)
                     entries = []
                 outcomes.append((job.done, self._write_one(job.write)))
@@ -420,7 +420,7 @@ class SQLJournal(GroupCommit):
         return outcomes
 
     def _next_entry(self, ranker: int, body: bytes, round: int | None) -> tuple[int, bytes, int, int | None]:
-        """The row of a ranker's next entry, which is its last one from now on."""
+        """The row of a ranker's next entry; updates the known end of its log."""
         row, version, checksum, at = self._known[ranker]
         key = ranker * CAPACITY + version + 1
         answers = None if round is None else ranker * CAPACITY + round
@@ -428,17 +428,17 @@ class SQLJournal(GroupCommit):
         self._known[ranker] = Known(row, version + 1, checksum, at)
         return key, body, checksum, answers
 
-    # What can be written
+    # Writes
 
     def _write_one(self, write: Write) -> Any:
         if isinstance(write, AddRanker):
             return self._add_ranker(write)
         if isinstance(write, Call):
-            further = write.function()
-            return None if further is None else self._write_one(further)
+            next_write = write.function()
+            return None if next_write is None else self._write_one(next_write)
         if isinstance(write, AdvanceSource):
             advance_source(self._database, write)
-        if isinstance(write, NoteTime):
+        if isinstance(write, RecordClock):
             self._known[write.ranker] = self._known[write.ranker]._replace(at=write.at)
         if isinstance(write, Reserve | Settle | RemoveRanker):
             self._change_row(write)
@@ -451,14 +451,14 @@ class SQLJournal(GroupCommit):
         marks = self._mark.rankers
         numbers = [(known.row.name, known.row.next) for known in self._known.values()]
         numbers += [(mark.name, mark.next) for mark in marks.values()]
-        first = max((following for name, following in numbers if name == write.name), default=0)
-        following = max(first, write.rounds)
+        first = max((number for name, number in numbers if name == write.name), default=0)
+        next_round = max(first, write.rounds)
         ranker, incarnation = max((*marks, *self._known), default=0) + 1, SystemRandom().randrange(1, 1 << 32)
         row = RankerRow(
             ranker,
             write.name,
             write.definition,
-            following + write.reserve,
+            next_round + write.reserve,
             0,
             incarnation,
             ((first, self._term.epoch),),
@@ -467,11 +467,11 @@ class SQLJournal(GroupCommit):
         self._known[ranker] = Known(row, 0, incarnation)
         if write.entry:
             insert(self._database, "entries", [self._next_entry(ranker, write.entry, None)])
-        return StoredRanker(ranker, row.name, row.definition, following, incarnation, row.epochs)
+        return StoredRanker(ranker, row.name, row.definition, next_round, incarnation, row.epochs)
 
     def _change_row(self, write: Reserve | Settle | RemoveRanker) -> None:
         known = self._known.get(write.ranker)
-        if known is None:  # the log has lost the ranker; its mark is left
+        if known is None:  # the log has lost the ranker, but its mark remains
             row = RankerRow(write.ranker, self._mark.rankers[write.ranker].name, b"", 0, 0, 0, ((0, 0),))
             known = Known(row, 0, 0)
         row = known.row

@@ -32,11 +32,11 @@ class SQLiteDatabase:
     def __init__(self, folder: Path, lock: FolderLock) -> None:
         if (folder / "database").exists():
             where = f"{folder} belongs to a server whose journal is in PostgreSQL"
-            raise DataError(f"{where}: name that with --journal, or choose another folder")
-        self.folder, self.path, self._lock = folder, folder / "log.sqlite", lock
-        self.connection = connect(self.path)
-        self._files: OpenFiles | None = None
-        self._reader: sqlite3.Connection | None = None
+            raise DataError(f"{where}: give its address with --journal, or choose another folder")
+        self.folder, self.path, self._lock = folder, folder / "log.sqlite", lock  # fixed
+        self.connection = connect(self.path)  # writes; after start the writer's thread alone uses it
+        self._files: OpenFiles | None = None  # the identities of log and WAL; set by the first commit
+        self._reader: sqlite3.Connection | None = None  # for `look_up`, which opens it
 
     def _paths(self) -> list[Path]:
         return [self.folder / f"log.sqlite{ending}" for ending in ("", "-wal")]
@@ -65,7 +65,7 @@ class SQLiteDatabase:
 
     def commit(self) -> None:
         self.connection.execute("COMMIT")
-        if self._files is None:  # both exist from the first commit on
+        if self._files is None:  # the WAL exists from the first commit on
             self._files = OpenFiles(self._paths())
 
     def rollback(self) -> None:
@@ -96,7 +96,7 @@ class SQLiteDatabase:
 
 
 class OpenFiles:
-    """Files that are written to; notices when their paths lead to other files."""
+    """The identities of open files, to detect when one was removed or replaced."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
@@ -109,15 +109,15 @@ class OpenFiles:
 
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 @contextmanager
 def explain_sqlite_errors(path: Path) -> Iterator[None]:
-    """Turns errors of SQLite into JournalErrors with a sentence."""
+    """Turns errors of SQLite into JournalErrors."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -175,9 +175,7 @@ def make_tables(connection: sqlite3.Connection, path: Path) -> None:
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             for statement in _TABLES.split(";"):
                 connection.execute(statement)
-            connection.execute(
-                "INSERT INTO identity VALUES (1, lower(hex(randomblob(16))), ?, ?)", (FORMAT, __version__)
-            )
+            connection.execute(_MAKE_IDENTITY, (FORMAT, __version__))
         check_format(connection, path)
         connection.execute("COMMIT")
     except BaseException:
@@ -191,6 +189,6 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
     columns = {column[1] for column in connection.execute("PRAGMA table_info(identity)")}
     if not {"format", "version"} <= columns:
         raise FormatError(path, None)
-    found, version = connection.execute("SELECT format, version FROM identity").fetchone()
-    if found != FORMAT:
+    format, version = connection.execute("SELECT format, version FROM identity").fetchone()
+    if format != FORMAT:
         raise FormatError(path, version)

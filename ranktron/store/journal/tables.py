@@ -1,4 +1,4 @@
-"""The tables of a journal: statements that SQLite and PostgreSQL both understand, rows, and their checksums."""
+"""The tables of a journal: statements in the common dialect of SQLite and PostgreSQL, rows, and checksums."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPEN_ROUNDS = """
 SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ? AND key < ?
 AND key NOT IN (SELECT round FROM entries WHERE key >= ? AND key < ? AND round IS NOT NULL) ORDER BY key
 """
-MOST_DEAD = 10_000  # dead letters that are kept of a source
+MAX_DEAD_LETTERS = 10_000  # per source; older ones are deleted
 ACCEPTED = "SELECT version, digest FROM accepted WHERE key = ?"
 LAST_ROUNDS = """
 SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT ?
@@ -30,24 +30,24 @@ SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ? AND key < ? 
 
 
 class Database(Protocol):
-    """A connection to the tables of a journal, which one server at a time may write."""
+    """A connection to the tables of a journal, for its only writer."""
 
-    mark_needed: bool  # whether a journal that is not new must have a mark in this folder
+    mark_needed: bool  # whether a missing mark, in a journal that is not new, is a sign of loss
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """A cursor over the rows of a statement."""
         ...
 
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Executes a statement for each of some rows."""
+        """Executes a statement for each row of values."""
         ...
 
     def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Rows of the last commit, outside of the journal's transactions; on the caller's thread."""
+        """Rows as of the last commit, outside the journal's transactions; on the caller's thread."""
         ...
 
     def begin(self) -> None:
-        """Begins a transaction that writes; rolls back an open one first."""
+        """Begins a write transaction; rolls back an open one first."""
         ...
 
     def lock(self) -> None:
@@ -59,11 +59,11 @@ class Database(Protocol):
         ...
 
     def rollback(self) -> None:
-        """Rolls back, if there is a transaction."""
+        """Rolls back the open transaction, if any."""
         ...
 
     def explained(self) -> AbstractContextManager[None]:
-        """Turns errors of the database into JournalErrors with a sentence."""
+        """Turns errors of the database into JournalErrors."""
         ...
 
     def facts(self) -> str:
@@ -71,7 +71,7 @@ class Database(Protocol):
         ...
 
     def check(self) -> None:
-        """Refuses a commit that could not be read again."""
+        """Raises before a commit that would be lost, as to a deleted file."""
         ...
 
     def snapshots(self, ranker: int, keep: int) -> Snapshots:
@@ -82,12 +82,12 @@ class Database(Protocol):
 
     @property
     def size(self) -> int:
-        """How many bytes it takes on disk."""
+        """Its size on disk, in bytes."""
         ...
 
 
 def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[Any]]]:
-    """The deletions of a write, as SQL: statements with the rows that each is executed for."""
+    """The deletions of a write: SQL statements, each with its rows of values."""
     base = write.ranker * CAPACITY
     if isinstance(write, RemoveRanker):
         span = base, base + CAPACITY
@@ -114,7 +114,7 @@ def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[
 
 
 def advance_source(database: Database, write: AdvanceSource) -> None:
-    """Advances a source; if it is not at `start`, the transaction fails."""
+    """Advances a source; a JournalError if it is not at `start`."""
     name, start, end, dead = write
     database.execute("INSERT INTO sources VALUES (?, 0) ON CONFLICT (name) DO NOTHING", (name,))
     moved = database.execute("UPDATE sources SET next = ? WHERE name = ? AND next = ?", (end, name, start))
@@ -124,16 +124,18 @@ def advance_source(database: Database, write: AdvanceSource) -> None:
         database.execute("INSERT INTO dead_letters VALUES (?, ?, ?, ?)", (name, place, reason, body))
     if dead:
         last = "SELECT place FROM dead_letters WHERE source = ? ORDER BY place DESC LIMIT 1 OFFSET ?"
-        database.execute(f"DELETE FROM dead_letters WHERE source = ? AND place <= ({last})", (name, name, MOST_DEAD))
+        database.execute(
+            f"DELETE FROM dead_letters WHERE source = ? AND place <= ({last})", (name, name, MAX_DEAD_LETTERS)
+        )
 
 
 def insert(database: Database, table: str, rows: list[Any]) -> None:
-    """Inserts many rows per statement: between statements another thread may take the interpreter."""
+    """Inserts many rows per statement: after each statement another thread may take the interpreter lock."""
     for size in (64, 8, 1):
         while len(rows) >= size:
-            some, rows = rows[:size], rows[size:]
-            values = ", ".join([f"({', '.join('?' * len(some[0]))})"] * size)
-            database.execute(f"INSERT INTO {table} VALUES {values}", [value for row in some for value in row])
+            chunk, rows = rows[:size], rows[size:]
+            values = ", ".join([f"({', '.join('?' * len(chunk[0]))})"] * size)
+            database.execute(f"INSERT INTO {table} VALUES {values}", [value for row in chunk for value in row])
 
 
 _HALF = 0xFFFFFFFF
@@ -146,7 +148,7 @@ ON CONFLICT (id) DO UPDATE SET {", ".join(f"{column} = excluded.{column}" for co
 
 
 class RankerRow(NamedTuple):
-    """The row of a ranker. `epochs` has the first round number of each epoch."""
+    """The row of a ranker. `epochs` holds pairs of an epoch's first round number and the epoch."""
 
     id: int
     name: str
@@ -157,30 +159,30 @@ class RankerRow(NamedTuple):
     epochs: tuple[tuple[int, int], ...]
 
     def write(self, database: Database) -> None:
-        """Writes the row; another ranker of the same name is an error."""
+        """Inserts or updates the row; names must be unique."""
         row = (*self[:-1], msgspec.json.encode(self.epochs))
         database.execute(_WRITE, (*row, _checksum(row)))
 
 
 def read_rankers(database: Database) -> tuple[list[RankerRow], set[int]]:
-    """All rows, and the ids of those that are damaged."""
+    """All rows, and the ids of damaged ones."""
     text = "CAST(name AS BLOB), CAST(definition AS BLOB), next, deleted, incarnation, epochs"
     rows, damaged = [], set()
     for ranker, name, definition, *numbers, checksum in database.execute(
         f"SELECT id, {text}, checksum FROM rankers ORDER BY id"
     ).fetchall():
-        following, deleted, incarnation, epochs = numbers
+        next_round, deleted, incarnation, epochs = numbers
         name = name.decode(errors="replace")
-        if checksum != _checksum((ranker, name, definition, following, deleted, incarnation, epochs)):
+        if checksum != _checksum((ranker, name, definition, next_round, deleted, incarnation, epochs)):
             damaged.add(ranker)
-            following, incarnation, epochs = _number(following), _number(incarnation), b"[[0,0]]"
+            next_round, incarnation, epochs = _number(next_round), _number(incarnation), b"[[0,0]]"
         parts = msgspec.json.decode(epochs, type=tuple[tuple[int, int], ...])
-        rows.append(RankerRow(ranker, name, definition, following, deleted, incarnation, parts))
+        rows.append(RankerRow(ranker, name, definition, next_round, deleted, incarnation, parts))
     return rows, damaged
 
 
 def _number(value: Any) -> int:
-    """A number of a damaged row, if plausible."""
+    """A number of a damaged row; 0 if it is implausible."""
     return value if isinstance(value, int) and 0 <= value < 1 << 40 else 0
 
 
@@ -192,46 +194,47 @@ def _checksum(row: tuple[Any, ...]) -> int:
 
 
 def chain_checksum(key: int, body: bytes, answers: int | None, before: int) -> int:
-    """The checksum of an entry that follows one whose own half is `before`.
+    """The checksum of an entry: the own half of the entry before it, then its own.
 
     >>> first = chain_checksum(1, b"one", None, 5)
     >>> second = chain_checksum(2, b"two", None, own_half(first))
-    >>> is_whole(2, b"two", None, second), is_whole(2, b"ten", None, second)
+    >>> is_intact(2, b"two", None, second), is_intact(2, b"ten", None, second)
     (True, False)
     >>> follows(second, first), follows(first, second)
     (True, False)
     """
-    both = before << 32 | _own(key, body, answers, before)
-    return both - (1 << 64) if both >> 63 else both
+    checksum = before << 32 | _own(key, body, answers, before)
+    return checksum - (1 << 64) if checksum >> 63 else checksum  # columns are signed
 
 
-def is_whole(key: int, body: Any, answers: Any, checksum: Any) -> bool:
-    """Whether an entry is as it was written."""
+def is_intact(key: int, body: Any, answers: Any, checksum: Any) -> bool:
+    """Whether an entry is intact."""
     if not isinstance(body, bytes) or not isinstance(checksum, int) or not isinstance(answers, int | None):
         return False
     return _own(key, body, answers, checksum >> 32 & _HALF) == own_half(checksum)
 
 
 def follows(checksum: int, before: int) -> bool:
-    """Whether an entry follows the one that has the checksum `before`."""
+    """Whether an entry follows the entry with the checksum `before`."""
     return checksum >> 32 & _HALF == own_half(before)
 
 
 def round_checksum(key: int, body: bytes) -> int:
     """The checksum of a round.
 
-    >>> is_whole_round(2, b"two", round_checksum(2, b"two")), is_whole_round(1, b"two", round_checksum(2, b"two"))
+    >>> is_intact_round(2, b"two", round_checksum(2, b"two")), is_intact_round(1, b"two", round_checksum(2, b"two"))
     (True, False)
     """
     return crc32(body, key & _HALF)
 
 
-def is_whole_round(key: int, body: Any, checksum: Any) -> bool:
-    """Whether a round is as it was written."""
+def is_intact_round(key: int, body: Any, checksum: Any) -> bool:
+    """Whether a round is intact."""
     return isinstance(body, bytes) and isinstance(checksum, int) and round_checksum(key, body) == checksum
 
 
 def own_half(checksum: int) -> int:
+    """The half of a checksum that covers the entry itself."""
     return checksum & _HALF
 
 

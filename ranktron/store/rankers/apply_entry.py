@@ -1,7 +1,7 @@
-"""Applying entries of the journal to a ranker, live or in a replay.
+"""Applies journal entries to a ranker, live or in a replay.
 
-This is the only place that changes weights. The same entries in the same order give bit-identical weights. Nothing here
-waits or writes.
+Only this module changes weights. The same entries in the same order give bit-identical weights. Nothing here blocks or
+writes.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _logger = logging.getLogger("ranktron.service")
 
 def apply(live: LiveRanker, entry: JournalEntry, version: int, model: Model | None = None) -> Result:
     """Applies an entry; weights that would overflow stay unchanged. `model` is the entry's model, if already parsed."""
-    kept: bytes | None = None
+    body: bytes | None = None
     feedback: FeedbackItems = []
     if entry.kind == "feedback":
-        kept, feedback = live.rounds.open[entry.round], decode_feedback(entry.body)
+        body, feedback = live.rounds.open[entry.round], decode_feedback(entry.body)
     elif entry.kind == "gains":
-        later = decode_gains(entry.body)
-        kept, feedback = later.shown, later.new
-    shown = None if kept is None else open_rounds.unpack(kept)
+        gains = decode_gains(entry.body)
+        body, feedback = gains.shown, gains.new
+    shown = None if body is None else open_rounds.unpack(body)
     loss = _learn(live, entry, version, model) if shown is None else learn_shown(live, version, shown, feedback)
     live.version = version
     if entry.kind == "model":
         live.closed = False
     result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
-    if kept is not None:
+    if body is not None:
         live.rounds.open.pop(entry.round, None)
         live.rounds.unwritten.pop(entry.round, None)
-        remember(live, entry, result, kept)
+        remember(live, entry, result, body)
     try:
         if entry.kind not in ("model", "nothing"):
             live.note_update()
@@ -63,45 +63,45 @@ def apply(live: LiveRanker, entry: JournalEntry, version: int, model: Model | No
 
 def _learn(live: LiveRanker, entry: JournalEntry, version: int, model: Model | None) -> float | None:
     """The loss of an entry that answers no round; None if the learner refused it."""
-    return _attempt(live, version, lambda: _learn_alone(live, entry, model))
+    return _try_learn(live, version, lambda: _learn_entry(live, entry, model))
 
 
 def learn_shown(live: LiveRanker, version: int, shown: StoredRound, feedback: FeedbackItems) -> float | None:
     """The loss of feedback on a round; None if the learner refused it."""
     places, labels, _ = zip(*feedback, strict=True)
     received = Feedback._make((np.array(places), np.array(labels, float)))  # validated when the request came
-    return _attempt(live, version, lambda: live.learner.learn_pending(shown.pending(live.mapped), received))
+    return _try_learn(live, version, lambda: live.learner.learn_pending(shown.pending(live.mapped), received))
 
 
-def _attempt(live: LiveRanker, version: int, learn: Callable[[], float]) -> float | None:
+def _try_learn(live: LiveRanker, version: int, learn: Callable[[], float]) -> float | None:
     try:
         return learn()
     except DataError:
         pass
-    except Exception:  # a replay fails in the same way
+    except Exception:  # deterministic: a replay fails in the same way
         _logger.exception("version %d of ranker %s could not be learnt", version, live.name)
     mark_unlearnt(live, version)
     return None
 
 
 def mark_unlearnt(live: LiveRanker, version: int) -> None:
-    """Notes that the learner refused an entry."""
+    """Records that the learner refused an entry."""
     live.refused = [*live.refused, version][-live.config.remembered :]
 
 
-def _learn_alone(live: LiveRanker, entry: JournalEntry, model: Model | None) -> float:
+def _learn_entry(live: LiveRanker, entry: JournalEntry, model: Model | None) -> float:
     if entry.kind == "nothing":
-        raise DataError("it stands for an entry that was damaged")
+        raise DataError("it replaces a damaged entry")
     if entry.kind == "model":
-        _replace(live, Model.from_bytes(entry.body) if model is None else model, entry.round)
+        _replace_model(live, Model.from_bytes(entry.body) if model is None else model, entry.round)
         return 0.0
-    rows, kept = decode(entry.body)
-    grades = np.frombuffer(kept).copy()
+    rows, labels = decode(entry.body)
+    grades = np.frombuffer(labels).copy()
     X = live.mapped(np.frombuffer(rows, np.float32).reshape(len(grades), -1).copy())
     return live.learner.learn(X, live.learner.rank(X, entry.round), Feedback(np.arange(len(grades)), grades))
 
 
-def _replace(live: LiveRanker, model: Model, barrier: int) -> None:
+def _replace_model(live: LiveRanker, model: Model, barrier: int) -> None:
     """Replaces the model; one of another kind cannot learn from earlier rounds, which are dropped."""
     before = live.template
     live.start_from(model)
@@ -112,18 +112,18 @@ def _replace(live: LiveRanker, model: Model, barrier: int) -> None:
 
 
 def count(live: LiveRanker, entry: JournalEntry, shown: StoredRound | ShownRound | None, items: FeedbackItems) -> None:
-    """Updates statistics for display; no effect on learning."""
+    """Updates the statistics for display; learning does not depend on them."""
     if shown is not None and entry.kind == "feedback":
         delay = max(entry.at - shown.at, 0.0)  # clocks may step back
         quality = observed_quality(tuple([label for _, label, _ in items]))
         live.stats.answered(entry.round, quality, shown.explored, delay)
 
 
-def remember(live: LiveRanker, entry: JournalEntry, result: Result, kept: bytes | None) -> None:
-    """Remembers the answer to a round and, if known, what the round showed."""
+def remember(live: LiveRanker, entry: JournalEntry, result: Result, body: bytes | None) -> None:
+    """Remembers a round's answer and, if known, its body."""
     answered = Answered(entry.body, entry.at, result)
     if entry.kind == "gains":
-        later = decode_gains(entry.body)
-        kept = later.shown
-        answered = Answered(encode(later.now), entry.at, result, later.first)
-    live.rounds.remember(entry.round, answered, kept)
+        gains = decode_gains(entry.body)
+        body = gains.shown
+        answered = Answered(encode(gains.now), entry.at, result, gains.first)
+    live.rounds.remember(entry.round, answered, body)

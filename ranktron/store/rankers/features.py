@@ -1,7 +1,7 @@
-"""Features from JSON to a matrix, without a Python number for each of them.
+"""Parses features from JSON into a matrix, without creating Python numbers.
 
-A request's features stay raw JSON until the ranker says how many there must be; then one kernel parses them all.
-Anything but a list of plain numbers is parsed again by msgspec, which gives precise errors.
+A request's features stay raw JSON until its ranker, which knows their number, is found; then one kernel parses them
+all. Anything but lists of plain numbers is parsed again by msgspec, which gives precise errors.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from ranktron.store.messages import Document
 from ranktron.types import Matrix
 
 _OPEN, _CLOSE, _COMMA, _SPACE = ord("["), ord("]"), ord(","), ord(" ")
-_DIGITS = 18  # digits that fit into 64 bits, with a point
-AT_ONCE = 8_192  # numbers parsed without a pause for other requests: some 0.1 ms, by name some 0.7 ms
-_careful = msgspec.json.Decoder(list[float | None] | dict[str, float | None])
+_MAX_DIGITS = 18  # characters of a number without an exponent, point included, whose mantissa fits into 64 bits
+MAX_CHUNK = 8_192  # numbers parsed before yielding to other requests: about 0.1 ms, by name about 0.7 ms
+_decoder = msgspec.json.Decoder(list[float | None] | dict[str, float | None])
 
 
 @jit
 def _fill_matrix(data: Bytes, X: Matrix) -> bool:
     """Fills X from consecutive lists of numbers; false if anything else occurs.
 
-    The JSON is known to be well-formed. Digits are parsed in this one loop, since passing an array to another kernel
-    costs as much as parsing a number; only numbers with an exponent are worth the call.
+    The JSON must be well-formed. Digits are parsed inline, since passing an array to another kernel costs as much as
+    parsing a number; only long numbers and those with an exponent are worth a call.
     """
     p = 0
     for i in range(X.shape[0]):
@@ -64,7 +64,7 @@ def _fill_matrix(data: Bytes, X: Matrix) -> bool:
                 p += 1
             if p == first:
                 return False
-            if data[p] | 32 == LETTER_E or p - first > _DIGITS:
+            if data[p] | 32 == LETTER_E or p - first > _MAX_DIGITS:
                 value, sure, p = parse_decimal(data, start)
             else:
                 value, sure = scale_decimal(mantissa, point - p if point > first else 0, True)
@@ -90,20 +90,20 @@ def document_matrix(documents: Sequence[Document], names: Sequence[str], missing
     """
     m, d = len(documents), len(names)
     X: Matrix = np.empty((m, d), np.float32)
-    given = [document.features for document in documents]
-    if isinstance(given[0], np.ndarray):
-        rows_read = [row for row in given if isinstance(row, np.ndarray) and row.shape == (d,)]
-        if len(rows_read) < m:
+    features = [document.features for document in documents]
+    if isinstance(features[0], np.ndarray):
+        parsed_rows = [row for row in features if isinstance(row, np.ndarray) and row.shape == (d,)]
+        if len(parsed_rows) < m:
             raise RequestError(422, "wrong_features", f"the documents should have {d} features each")
-        X = np.stack(rows_read)
+        X = np.stack(parsed_rows)
         if not missing and np.isnan(X).any():
             raise RequestError(
-                422, "wrong_features", "a feature is missing, which only a model with a rule for it takes"
+                422, "wrong_features", "a feature is missing: only models that fill in missing values accept this"
             )
         return X
-    if not isinstance(given[0], Raw) or not _fill_matrix(_join_bytes(given), X):
+    if not isinstance(features[0], Raw) or not _fill_matrix(_join_bytes(features), X):
         rows = [_row(document, names, missing) for document in documents]
-        with np.errstate(over="ignore"):  # values that are too large are found below
+        with np.errstate(over="ignore"):  # overflow is checked below
             X = np.array(list(chain.from_iterable(rows)), float).astype(np.float32).reshape(m, d)
     if not (np.isfinite(X) | np.isnan(X)).all():
         i, j = (int(places[0]) for places in np.nonzero(np.isinf(X)))
@@ -115,8 +115,8 @@ def document_matrix(documents: Sequence[Document], names: Sequence[str], missing
 def check_ids(documents: Sequence[Document]) -> None:
     """Refuses duplicate document ids."""
     if len({document.id for document in documents}) < len(documents):
-        twice = first_repeated([document.id for document in documents])
-        raise RequestError(422, "duplicate_document", f"two documents have the id {twice!r}: each needs its own")
+        duplicate = first_repeated([document.id for document in documents])
+        raise RequestError(422, "duplicate_document", f"two documents have the id {duplicate!r}: ids must be unique")
 
 
 def first_repeated(names: Sequence[str]) -> str:
@@ -129,17 +129,15 @@ def first_repeated(names: Sequence[str]) -> str:
     return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
 
 
-def _join_bytes(given: Sequence[Any]) -> Bytes:
+def _join_bytes(features: Sequence[Any]) -> Bytes:
     """The raw features of all documents, with a terminator after the last."""
-    return np.frombuffer(b"".join([*given, b"]"]), np.uint8)
+    return np.frombuffer(b"".join([*features, b"]"]), np.uint8)
 
 
 def _row(document: Document, names: Sequence[str], missing: bool) -> Sequence[float | None]:
-    given: Any = document.features
+    raw: Any = document.features
     try:
-        features: list[float | None] | dict[str, float | None] = (
-            _careful.decode(given) if isinstance(given, Raw) else given
-        )
+        features: list[float | None] | dict[str, float | None] = _decoder.decode(raw) if isinstance(raw, Raw) else raw
     except msgspec.ValidationError as error:
         raise RequestError(422, "invalid", f"the features of document {document.id!r}: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -148,30 +146,30 @@ def _row(document: Document, names: Sequence[str], missing: bool) -> Sequence[fl
         if len(features) != len(names):
             complaint = f"document {document.id!r} should have {len(names)} features, and has {len(features)}"
             raise RequestError(422, "wrong_features", complaint)
-        given_in_order: Sequence[float | None] = features
+        row: Sequence[float | None] = features
     else:
-        lacking = [] if missing else [name for name in names if name not in features]
+        absent = [] if missing else [name for name in names if name not in features]
         unknown = features.keys() - set(names)
-        if lacking or unknown:
-            wrong = f"lacks {lacking[0]!r}" if lacking else f"has {min(unknown)!r}"
-            complaint = f"document {document.id!r} {wrong}; every feature must be given once"
+        if absent or unknown:
+            problem = f"lacks {absent[0]!r}" if absent else f"has {min(unknown)!r}"
+            complaint = f"document {document.id!r} {problem}; every feature must be given once"
             raise RequestError(422, "wrong_features", complaint)
-        given_in_order = [features.get(name) for name in names]
-    if not missing and None in given_in_order:
+        row = [features.get(name) for name in names]
+    if not missing and None in row:
         complaint = (
             f"the features of document {document.id!r}: Expected `float`, got `null`; only a model that was trained "
             "with a rule for missing values (nan) takes them"
         )
         raise RequestError(422, "invalid", complaint)
-    return given_in_order
+    return row
 
 
 def check_comparable(X: Matrix, kernel: Any) -> None:
-    """Refuses documents whose kernel values overflow: one that was learnt would make all scores infinite."""
+    """Refuses documents whose kernel values overflow: learning from one would make all scores infinite."""
     if kernel is None:
         return
     with np.errstate(all="ignore"):
-        wide = 2.0 * X.astype(kernel.dtype)  # headroom for other documents of the same size
-        finite = np.isfinite(kernel(wide, wide)).all()
+        doubled = 2.0 * X.astype(kernel.dtype)  # headroom for other documents of the same size
+        finite = np.isfinite(kernel(doubled, doubled)).all()
     if not finite:
         raise RequestError(422, "feature_too_large", "a feature is too large for the kernel: scale the features")

@@ -1,9 +1,9 @@
-"""Feedback of clients: validated and turned into entries of the journal, or recognised as a repetition.
+"""Validates clients' feedback and turns it into journal entries, or recognises it as a repetition.
 
-A round is answered once: by labels, by clicks or by gains, or by time (`close_after`), which counts as no gain. Clicks
-and gains may come again. Gains are totals, and a click counts as 1: the difference to the earlier totals is learnt as a
-further update on the same list, in which documents without a difference have the label 0. A message without any
-difference is a repetition, or late, and gets the answer of the last message that had one.
+A round is answered once: by labels, by clicks, by gains, or by expiry (`close_after`), which counts as no gain. Clicks
+and gains may be updated. Gains are totals, and a click counts as 1: the increase since the earlier totals is learnt as
+a further update on the same list, in which documents without an increase have the label 0. A message without any
+increase is a repetition, or out of order, and gets the result of the last message that had one.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from ranktron.store.rankers.open_rounds import StoredRound
 def check_feedback(live: LiveRanker, request: FeedbackRequest, sealed: bytes | None = None) -> JournalEntry | Result:
     """The entry to write for this feedback, or the earlier result, if it is a repetition.
 
-    `sealed` is the round itself, if the feedback brought it.
+    `sealed` is the body of a sealed round, if the feedback has one.
     """
     number = live.rounds.ids.number_of(request.round)
     earlier = live.rounds.answered.get(number)
     if earlier is not None:
         if repeats(earlier.labels, request) or request.labels == earlier.first_labels:
             return earlier.result
-        return _later(live, number, earlier, request, sealed)
-    kept = live.rounds.open.get(number, sealed)
-    if kept is None:
+        return _update_gains(live, number, earlier, request, sealed)
+    body = live.rounds.open.get(number, sealed)
+    if body is None:
         if number >= live.rounds.next:
-            raise RequestError(404, "unknown_round", f"there has been no round {request.round}")
+            raise RequestError(404, "unknown_round", f"round {request.round} does not exist")
         raise round_gone(request.round, number in live.rounds.answered_ever, live.rounds.answered_ever.knows(number))
     live.check_open()
     _check_learns(live)
-    shown = _read_round(live, request, kept)
+    shown = _read_round(live, request, body)
     labels = _gains(live, request) if request.labels is None else request.labels
     places = _places(shown, request.round, labels)
     if request.labels is None:
@@ -58,7 +58,7 @@ def check_feedback(live: LiveRanker, request: FeedbackRequest, sealed: bytes | N
 
 
 def repeats(known: Mapping[str, float], request: FeedbackRequest) -> bool:
-    """Whether feedback adds nothing to what is known of its round."""
+    """Whether feedback adds nothing to a round's known labels or gains."""
     if request.labels is not None:
         return known == request.labels
     totals = dict.fromkeys(request.clicks, 1.0) if request.gains is None else request.gains  # type: ignore[arg-type]
@@ -66,37 +66,38 @@ def repeats(known: Mapping[str, float], request: FeedbackRequest) -> bool:
 
 
 def is_repeated(entry: JournalEntry, request: FeedbackRequest) -> bool:
-    """Whether feedback adds nothing to an entry for the same round that is not on disk yet."""
+    """Whether feedback adds nothing to a pending entry of the same round."""
     return repeats(feedback_labels(entry), request)
 
 
-def _later(
+def _update_gains(
     live: LiveRanker, number: int, earlier: Answered, request: FeedbackRequest, sealed: bytes | None
 ) -> JournalEntry | Result:
-    """The entry for gains after the first answer; the earlier result, if there are none."""
+    """The entry for gains after the first answer; the earlier result, if no gain has increased."""
     if request.labels is not None:
-        closes = live.definition.close_after
-        zero = "" if closes is None else f", or closed after {closes:g} seconds without any"
-        complaint = f"round {request.round} has been answered with other labels{zero}"
+        close_after = live.definition.close_after
+        closed = "" if close_after is None else f", or closed after {close_after:g} seconds without any"
+        complaint = f"round {request.round} has been answered with other labels{closed}"
         raise RequestError(409, "already_answered", f"{complaint}; only clicks and gains may come later")
     live.check_open()
     _check_learns(live)
-    totals, kept = _gains(live, request), live.rounds.past.get(number, sealed)
-    if kept is None or number < live.rounds.barrier:
+    totals, body = _gains(live, request), live.rounds.past.get(number, sealed)
+    if body is None or number < live.rounds.barrier:
         raise round_gone(request.round, answered=True)
-    shown, known = _read_round(live, request, kept), earlier.labels
+    shown, known = _read_round(live, request, body), earlier.labels
     places = _places(shown, request.round, totals)
     _check_labels(live, totals.values())
     before: FeedbackItems = [(place, known.get(document, 0.0), document) for document, place in places.items()]
     now = [(place, max(label, totals.get(document, 0.0)), document) for place, label, document in before]
-    if now == before:  # documents that no message named have gained 0
+    if now == before:  # unnamed documents have gained 0
         return earlier.result
-    later = LaterGains(before, now, kept, earlier.first or earlier.body)
-    return JournalEntry("gains", number, live.rounds.now(), encode(later))
+    gains = LaterGains(before, now, body, earlier.first or earlier.body)
+    return JournalEntry("gains", number, live.rounds.now(), encode(gains))
 
 
-def _read_round(live: LiveRanker, request: FeedbackRequest, kept: bytes) -> StoredRound:
-    shown = open_rounds.unpack(kept)
+def _read_round(live: LiveRanker, request: FeedbackRequest, body: bytes) -> StoredRound:
+    """The round that feedback refers to; a RequestError if it has expired."""
+    shown = open_rounds.unpack(body)
     if shown.at < live.rounds.now() - live.config.open_seconds:
         raise round_gone(request.round, live.rounds.ids.number_of(request.round) in live.rounds.answered)
     return shown
@@ -107,9 +108,9 @@ def _places(shown: StoredRound, number: int, named: Iterable[str]) -> dict[str, 
     places = {document: place for place, document in enumerate(shown.ids[: shown.k])}
     for document in named:
         if document not in places:
-            shown_first = f"the first {shown.k} shown in round {number}"
-            more = ": feedback is on these alone (the ranker's k)" if document in shown.ids else ""
-            raise RequestError(422, "not_shown", f"document {document!r} is not among {shown_first}{more}")
+            top = f"the first {shown.k} shown in round {number}"
+            limit = ": feedback is on these alone (the ranker's k)" if document in shown.ids else ""
+            raise RequestError(422, "not_shown", f"document {document!r} is not among {top}{limit}")
     return places
 
 
@@ -123,7 +124,7 @@ def _gains(live: LiveRanker, request: FeedbackRequest) -> dict[str, float]:
 def _check_learns(live: LiveRanker) -> None:
     if live.learns == "nothing":
         raise RequestError(
-            409, "does_not_learn", f"{live.template.kind} was solved in one go: it ranks, but cannot learn"
+            409, "does_not_learn", f"{live.template.kind} is a batch algorithm: it ranks, but cannot learn online"
         )
 
 
@@ -135,7 +136,7 @@ def _check_labels(live: LiveRanker, labels: Iterable[float]) -> None:
 
 
 def _check_unnamed(live: LiveRanker, documents: Collection[str]) -> None:
-    """Refuses clicks and gains that leave documents out if 0 is not a valid label."""
+    """Refuses clicks and gains that do not name every document, where 0 is not a valid label."""
     low = live.definition.labels[0]
     if documents and low > 0.0:
         why = f"documents that clicks and gains do not name have gained 0, and the lowest label here is {low:g}"

@@ -1,4 +1,4 @@
-"""Write-ahead: every change of a ranker is an entry of the journal first, and is applied once it is on disk."""
+"""Write-ahead logging: a change of a ranker is appended to the journal, and applied once it is on disk."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ from ranktron.store.rankers.recovery import take_snapshot
 from ranktron.training.model import Model
 
 _logger = logging.getLogger("ranktron.service")
-RESERVE = 20_000  # round numbers that are reserved on disk at a time: after a crash none of them is used again
+RESERVE = 20_000  # round numbers reserved on disk at a time: after a crash none of them is reused
 
 
 class RoundKeeper(Protocol):
-    """A ranker or an experiment: it numbers rounds and keeps them open."""
+    """A ranker or an experiment, with its open rounds."""
 
     id: int
     rounds: OpenRoundBook[Any, Any]
 
 
 class JournalWriter:
-    """Puts jobs into a journal, on the caller's thread; rankers in `live_rankers` get snapshots."""
+    """Puts jobs into a journal, on the caller's thread; rankers in `live_rankers` get automatic snapshots."""
 
     def __init__(self, journal: Journal, config: StoreConfig, live_rankers: Mapping[str, LiveRanker]) -> None:
         self.journal, self.config, self._live_rankers = journal, config, live_rankers
-        self.promise: Callable[[], Promise[Any]] = Future  # makes the futures it returns; set by the caller
-        self.followed: Callable[[LiveRanker, FeedEntry], None] | None = None  # while servers follow
+        self.promise: Callable[[], Promise[Any]] = Future  # creates the futures it returns; set by the caller
+        self.followed: Callable[[LiveRanker, FeedEntry], None] | None = None  # gets entries while there are followers
 
     def written(self, write: Write, *, patient: bool = False) -> Promise[Any]:
-        """A future of the result of a write; if the disk fails, so does the future, unless it is patient."""
+        """A future of the result of a write. If the write fails, so does the future; if `patient`, it gets None."""
         future: Promise[Any] = self.promise()
 
         def failed(error: BaseException) -> None:
@@ -85,7 +85,7 @@ class JournalWriter:
         return future
 
     def check_not_busy(self) -> None:
-        """Refuses while too many jobs wait for the disk."""
+        """Refuses while the journal's queue is full."""
         if len(self.journal) >= self.config.max_waiting:
             raise RequestError(503, "busy", "too many requests are waiting for the disk: try again")
 
@@ -97,9 +97,9 @@ class JournalWriter:
         model: Model | None = None,
         sealed: SealedRow | None = None,
     ) -> tuple[Append, Promise[Result]]:
-        """The job that appends an entry, to be put before anything else happens, and the future of the result.
+        """The job that appends an entry, and the future of its result. Put it before any other job of this ranker.
 
-        `model` is the entry's model, if already parsed; `sealed` is the round that it answers, if feedback brought it.
+        `model` is the entry's model, if already parsed; `sealed` is the sealed round that it answers, if any.
         """
         self.check_not_busy()
         body = encode(entry)
@@ -125,10 +125,10 @@ class JournalWriter:
             live.rounds.unwritten.pop(answers, None)
             live.closed = live.closed and entry.kind != "model"
             if not future.done():
-                gone = isinstance(error, RemovedError)
-                future.set_exception(unknown_ranker(live.name) if gone else refusal(error))
+                removed = isinstance(error, RemovedError)
+                future.set_exception(unknown_ranker(live.name) if removed else refusal(error))
 
-        live.closed = live.closed or entry.kind == "model"  # until it is applied, rankings and feedback are refused
+        live.closed = live.closed or entry.kind == "model"  # refuses rankings and feedback until it is applied
         if answers is not None:
             live.rounds.unwritten[answers] = (entry, future)
         return Append(live.id, answers, body, done, failed, sealed), future
@@ -136,20 +136,20 @@ class JournalWriter:
     # Numbers of rounds
 
     def spare_number(self, live: RoundKeeper) -> None:
-        """Makes sure that the next round can be numbered, and reserves more numbers in time."""
+        """Checks that a round number is available, and reserves more before they run out."""
         if live.rounds.reserved - live.rounds.next < RESERVE * 3 // 4 and not live.rounds.reserving:
             self.reserve(live, live.rounds.next)
         if live.rounds.next >= live.rounds.reserved:
-            raise not_written("no further rounds can be numbered")
+            raise not_written("no round numbers are reserved")
 
     def reserve(self, live: RoundKeeper, first: int) -> None:
         """Reserves round numbers on disk before they are used."""
-        upto, live.rounds.reserving = max(first, live.rounds.next) + RESERVE, True
+        end, live.rounds.reserving = max(first, live.rounds.next) + RESERVE, True
 
         def done(_result: object) -> None:
-            live.rounds.reserved, live.rounds.reserving = max(live.rounds.reserved, upto), False
+            live.rounds.reserved, live.rounds.reserving = max(live.rounds.reserved, end), False
 
-        self.journal.put(Job(Reserve(live.id, upto), done))
+        self.journal.put(Job(Reserve(live.id, end), done))
 
     # Rounds and entries that are no longer needed
 
@@ -160,23 +160,25 @@ class JournalWriter:
             live.rounds.forgotten = []
 
     def snapshot(self, live: LiveRanker, *, pinned: bool = False) -> Promise[Any]:
-        """Writes a snapshot of the present version, then prunes the journal to what the snapshot before it needs."""
+        """Writes a snapshot of the present version, then prunes the journal up to the previous snapshot."""
         version, content = live.version, take_snapshot(live)
-        explained, remembered = _before(live, live.rounds.past), _before(live, live.rounds.answered)
-        live.note_kept(monotonic())
+        explained = _version_before(live, live.rounds.past)
+        remembered = _version_before(live, live.rounds.answered)
+        live.note_snapshot(monotonic())
         now = live.rounds.now()
 
         def write() -> Prune | None:
             try:
                 checksum = self.journal.checksum(live.id, version)
                 live.snapshots.write(version, serialization.serialize({**content, "checksum": checksum}), pinned=pinned)
-            except (DataError, OSError) as error:  # nothing is lost: the journal only stays longer
+            except (DataError, OSError) as error:  # harmless: the journal is only not pruned
                 _logger.warning("no snapshot of %s: %s", live.name, error)
                 return None
             settled = live.snapshots.versions()[-2:-1]
             if not settled:
                 return None
-            return Prune(live.id, settled[0], explained, remembered, version - self.config.most_remembered, now)
+            old = version - self.config.max_remembered
+            return Prune(live.id, settled[0], explained, remembered, old, now)
 
         return self.written(Call(write), patient=True)
 
@@ -190,7 +192,7 @@ def refusal(error: BaseException) -> RequestError:
     return not_leader(str(error)) if isinstance(error, TermError) else not_written(str(error))
 
 
-def _before(live: LiveRanker, rounds: Mapping[int, object]) -> int:
-    """The version before the answer to the oldest of these rounds; the present version without any."""
+def _version_before(live: LiveRanker, rounds: Mapping[int, object]) -> int:
+    """The version before the answer to the oldest of these rounds; the present version if there are none."""
     first = live.rounds.answered.get(next(iter(rounds), -1))
     return live.version if first is None else first.result.version - 1

@@ -1,7 +1,7 @@
-"""A ranker at work: it ranks lists and keeps their rounds open.
+"""A live ranker: ranks lists and holds their open rounds.
 
-Nothing here waits, writes or changes weights. `feedback` turns what clients send into entries of the journal, and
-`apply_entry` learns from these. The comment on a field says what it holds and who changes it.
+Nothing here blocks, writes or changes weights. `feedback` turns requests into journal entries, and `apply_entry` learns
+from these. The comment on a field says what it holds and who changes it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DRIFT = 100  # updates over which the dashboard shows the drift of the weights
 
 
 class LastSnapshot(NamedTuple):
-    """The version of the last snapshot, and when it was taken."""
+    """The version of the last snapshot, and the monotonic time at which it was taken; None if there is none."""
 
     version: int
     at: float | None
@@ -58,21 +58,21 @@ class LiveRanker:
         self.config = config
         self.definition = definition  # complete, with every parameter; fixed
         self.snapshots = snapshots  # its snapshots on disk; the journal's writer adds and removes
-        self.incarnation = 0  # tells it from earlier rankers of its name; fixed after recovery or creation
+        self.incarnation = 0  # tells it from deleted rankers of its name; fixed once recovered or created
         self.version = 0  # the last entry applied; apply_entry
         self.rounds: Rounds = OpenRoundBook(first, RoundIds(), config, open_rounds.shown_at)
         self.refused: list[int] = []  # the last entries that the learner refused; apply_entry
         self.closed = False  # its model is being replaced: set by the journal's writer, cleared by apply_entry
         self.stats = Stats()  # statistics for display; rank and apply_entry
-        self.cut = 0  # damaged last entries that recovery has cut off; recovery
+        self.cut = 0  # damaged last entries that recovery has replaced; recovery
         self.start_from(model)
-        self.note_kept(None)
+        self.note_snapshot(None)
 
     # Model
 
     def start_from(self, model: Model) -> None:
-        """Goes on with the learner, scaling and features of a model."""
-        self.template = replace(model, state={}, record={})  # the model without its weights and record; start_from
+        """Takes the learner, scaling and features of a model."""
+        self.template = replace(model, state={}, record={})  # the model without weights and record; start_from
         self.learner: BaseLearner = model.learner()  # its weights; apply_entry alone updates it
         self.names, self.map = model.names, model.map  # copied from the template for speed
         self.k = self.learner.labels_received or self.config.received  # top documents that feedback may label
@@ -112,20 +112,20 @@ class LiveRanker:
         return len(self._trail) - 1, np.frombuffer(self._trail[0])
 
     def note_weights(self) -> None:
-        """Refreshes the bytes of the weights, which open rounds keep for explanations."""
+        """Updates the bytes of the weights, which open rounds store for explanations."""
         weights = self.learner.ranking_weights
-        self._weights = b"" if weights is None else weights.tobytes()  # those that rank, as bytes; note_weights
+        self._weights = b"" if weights is None else weights.tobytes()  # of the ranking function, as bytes; note_weights
 
     def note_update(self) -> None:
-        """Notes the weights after an update, for the dashboard."""
+        """Records the weights after an update, for the dashboard."""
         before = self._weights
         self.note_weights()
         self._trail.append(self._weights)
         if before and self._weights:
             self.stats.moved(before, self._weights)
 
-    def note_kept(self, at: float | None) -> None:
-        """Notes that there is a snapshot of this version."""
+    def note_snapshot(self, at: float | None) -> None:
+        """Records that the last snapshot is of the present version."""
         self.last_snapshot = LastSnapshot(self.version, at)
 
     # Ranking
@@ -135,26 +135,24 @@ class LiveRanker:
         self.check_open()
         X = self.matrix(request.documents)
         features = self.mapped(X)
-        return self._keep_open(request, X, features, self._ranking(features))
+        return self._open_round(request, X, features, self._ranking(features))
 
     def shadow(self, request: RankRequest, shown: Sequence[str]) -> tuple[RankAnswer, int, bytes]:
-        """The same for a list that another system has ordered; it is learnt from as an order without chance."""
+        """The same for a list that another system has ordered; its order counts as certain, with propensities 1."""
         self.check_open()
         X = self.matrix(request.documents)
         features = self.mapped(X)
-        ranking, places = self._ranking(features), {each.id: i for i, each in enumerate(request.documents)}
+        ranking, places = self._ranking(features), {document.id: i for i, document in enumerate(request.documents)}
         first = [places[document] for document in shown if document in places]
         if len(first) < len(shown) or len(set(first)) < len(first):
             raise RequestError(422, "wrong_order", "`shown` names documents of the list, each once")
         rest = argsort_descending(ranking.scores)
         order = np.concatenate([np.array(first, np.int64), rest[~np.isin(rest, first)]])
-        certain = None if ranking.propensities is None else np.ones_like(ranking.propensities)
-        return self._keep_open(
-            request, X, features, Ranking(order, ranking.scores, ranking.number, propensities=certain)
-        )
+        ones = None if ranking.propensities is None else np.ones_like(ranking.propensities)
+        return self._open_round(request, X, features, Ranking(order, ranking.scores, ranking.number, propensities=ones))
 
     def best_order(self, documents: Sequence[Document]) -> Integers:
-        """The documents by score, best first, without exploration and without a round."""
+        """The documents by descending score, without exploration; opens no round."""
         self.check_open()
         try:
             scores = self.learner.scores(self.mapped(self.matrix(documents)))
@@ -169,7 +167,7 @@ class LiveRanker:
         except DataError as error:
             raise RequestError(422, "not_rankable", str(error)) from None
 
-    def _keep_open(
+    def _open_round(
         self, request: RankRequest, X: Matrix, features: Features, ranking: Ranking
     ) -> tuple[RankAnswer, int, bytes]:
         documents, rounds = request.documents, self.rounds
@@ -180,10 +178,10 @@ class LiveRanker:
             for position, (item, score) in enumerate(zip(order, scores.tolist(), strict=True), 1)
         ]
         pending = self.learner.pending(features, ranking, self.k)
-        explained = 0 if request.carry else self.config.explained  # rows for explanations alone are not sealed
+        explained = 0 if request.carry else self.config.explained  # rows only for explanations are not sealed
         rows = min(len(order), max(len(pending.shown), explained))
-        propensities, kept_rows = pending.propensities, X[ranking.order[:rows]]
-        kept = open_rounds.pack(
+        propensities, top_rows = pending.propensities, X[ranking.order[:rows]]
+        body = open_rounds.pack(
             StoredRound(
                 rounds.next,
                 rounds.now(),
@@ -193,31 +191,31 @@ class LiveRanker:
                 pending.size,
                 [ranked.id for ranked in shown[:rows]],
                 scores[:rows].tobytes(),
-                kept_rows.tobytes(),
+                top_rows.tobytes(),
                 b"" if self.map or request.carry else self._weights,
                 pending.shown.tobytes(),
                 pending.drift.tobytes(),
                 pending.constant,
                 None if propensities is None else propensities.tobytes(),
                 () if propensities is None else propensities.shape,
-                b"" if request.carry else self._parts(kept_rows),
+                b"" if request.carry else self._contributions(top_rows),
                 pending.columns.tobytes(),
             )
         )
         answer = RankAnswer(rounds.ids.public(rounds.next), shown, ranking.explored, self.version)
         number, rounds.next = rounds.next, rounds.next + 1
         if not request.carry:
-            rounds.open[number] = kept
+            rounds.open[number] = body
         rounds.recent.append(number)
         self.stats.showed(ranking.explored)
-        return answer, number, kept
+        return answer, number, body
 
     def matrix(self, documents: Sequence[Document]) -> Matrix:
         """The features of documents, imputed and scaled; all must be finite."""
         m = len(documents)
         if m > self.config.max_documents:
             raise RequestError(
-                413, "too_many_documents", f"{m} documents; at most {self.config.max_documents} are ranked"
+                413, "too_many_documents", f"{m} documents; at most {self.config.max_documents} are accepted"
             )
         check_ids(documents)
         imputer = self.template.imputer
@@ -232,11 +230,11 @@ class LiveRanker:
         return X
 
     def mapped(self, X: Matrix) -> Features:
-        """Features after the feature map."""
+        """The features after the feature map, if any."""
         return X if self.map is None else self.map(X)
 
-    def _parts(self, X: Matrix) -> bytes:
-        """The contribution of each feature to each score, where a feature map makes it no product."""
+    def _contributions(self, X: Matrix) -> bytes:
+        """The contributions of features to scores under a feature map; empty without one, where they are products."""
         if self.curves is None or self.weights is None:
             return b""
         return self.curves.contributions(X, self.weights).tobytes()
@@ -265,4 +263,4 @@ class LiveRanker:
 
 def _check_finite(scores: Floats) -> None:
     if not np.isfinite(scores).all():
-        raise RequestError(422, "not_rankable", "a score is too large: the features, or the weights, are")
+        raise RequestError(422, "not_rankable", "a score overflows: the features or the weights are too large")

@@ -1,4 +1,4 @@
-"""The models of rankers: blank ones from definitions, and model files that clients upload."""
+"""The models of rankers: untrained ones from definitions, and uploaded model files."""
 
 from __future__ import annotations
 
@@ -28,32 +28,34 @@ from ranktron.training.model import Model
 from ranktron.types import Feedback
 
 _logger = logging.getLogger("ranktron.service")
-MOST_HEADER = 3_000_000, 50_000  # bytes and values of a model's header, which is parsed in one go
-# The scaling of a ranker by that of its algorithm's estimator: a service can only scale within lists.
+MAX_HEADER = 3_000_000, 50_000  # bytes and values of a model's header
+# From the scaling of an algorithm's preset to that of a ranker, which can only scale within lists.
 _WITHIN_LISTS: dict[str, ListScale] = {"auto": "standard-query", "minmax": "minmax-query"}
-MOST_ROUNDS = CAPACITY // 2  # of an uploaded model, so that there is room for further ones
+MAX_ROUNDS = CAPACITY // 2  # of an uploaded model, so that round numbers are left for the ranker
 
 
 def complete(definition: Definition) -> Definition:
     """A client's definition with default parameters and scaling filled in."""
-    found = stored_algorithm if definition.model else algorithm
+    find_algorithm = stored_algorithm if definition.model else algorithm
     try:
-        parameters = dict(found(definition.algorithm).complete(definition.parameters))
+        parameters = dict(find_algorithm(definition.algorithm).complete(definition.parameters))
     except DataError as error:
         raise RequestError(422, "bad_parameters", str(error)) from None
     scale = definition.scale
-    if scale is None and not definition.model:  # a model brings its own
+    if scale is None and not definition.model:  # a model has its own scaling
         scale = _WITHIN_LISTS.get(find_preset(definition.algorithm, PRESETS[0])["scale"])
     return structs.replace(definition, parameters=parameters, scale=None if scale == "none" else scale)
 
 
 def blank_model(definition: Definition, config: StoreConfig) -> Model:
-    """The untrained model of a complete definition; an invalid definition is refused."""
+    """The untrained model of a complete definition; refuses invalid definitions."""
     names = definition.features
     if len(names) > config.max_features:
-        raise RequestError(413, "too_many_features", f"{len(names)} features; at most {config.max_features} are taken")
+        raise RequestError(
+            413, "too_many_features", f"{len(names)} features; at most {config.max_features} are accepted"
+        )
     if len(set(names)) < len(names):
-        raise RequestError(422, "duplicate_feature", f"two features are called {first_repeated(names)!r}")
+        raise RequestError(422, "duplicate_feature", f"two features have the name {first_repeated(names)!r}")
     if not definition.labels[0] < definition.labels[1]:
         raise RequestError(422, "bad_labels", "labels must be [lowest, highest], the highest above the lowest")
     try:
@@ -89,9 +91,9 @@ def blank_model(definition: Definition, config: StoreConfig) -> Model:
 
 
 class Upload(NamedTuple):
-    """An uploaded model file, parsed and checked: the ranker that it makes or fits, and the body of its entry.
+    """An uploaded model file, parsed and checked: the definition of its ranker, and the body of its entry.
 
-    `rounds` is how many rounds the model has had.
+    `rounds` is the number of rounds that the model has been trained on.
     """
 
     definition: Definition
@@ -101,7 +103,7 @@ class Upload(NamedTuple):
 
 
 def read_upload(data: bytes, definition: Definition | None, config: StoreConfig) -> Upload:
-    """Parses a model file for a ranker, or for a new one; anything invalid is refused here.
+    """Parses and checks a model file for an existing ranker, or for a new one if `definition` is None.
 
     It may take seconds and has no side effects, so it may run on another thread.
     """
@@ -114,35 +116,35 @@ def read_upload(data: bytes, definition: Definition | None, config: StoreConfig)
         raise
     except DataError as error:
         raise RequestError(422, "bad_model", str(error)) from None
-    except Exception as error:  # a file may hold anything
+    except Exception as error:  # the content of a file is untrusted
         _logger.warning("a model was refused", exc_info=True)
         raise RequestError(422, "bad_model", f"the model cannot be used: {error or type(error).__name__}") from None
 
 
 def _define(model: Model, digest: str) -> Definition:
     """The definition of a ranker made from a model; it must survive encoding and decoding."""
-    made = Definition(list(model.names), model.kind, dict(model.parameters), model=digest)
+    definition = Definition(list(model.names), model.kind, dict(model.parameters), model=digest)
     try:
-        return msgspec.json.decode(msgspec.json.encode(made), type=Definition)
+        return msgspec.json.decode(msgspec.json.encode(definition), type=Definition)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
-        raise RequestError(422, "bad_model", f"no ranker can be made from the model: {error}") from None
+        raise RequestError(422, "bad_model", f"no ranker can be created from the model: {error}") from None
 
 
 def encode_definition(definition: Definition) -> bytes:
-    """A complete definition as the journal keeps it."""
+    """A complete definition as stored in the journal."""
     return msgspec.json.encode(definition)
 
 
 def _read_model(data: bytes, width: int | None, config: StoreConfig) -> Model:
     serialization.check_magic(data, "the model")
-    if any(size > most for size, most in zip(serialization.header_size(data), MOST_HEADER, strict=True)):
-        complaint = f"the header of the model has more than {MOST_HEADER[0]} bytes or {MOST_HEADER[1]} values"
-        raise DataError(f"{complaint}: what the model has learnt belongs into arrays")
-    found = serialization.deserialize(data, "the model").get("n_features")
-    if width is None and isinstance(found, int) and found > config.max_features:
-        raise DataError(f"the model has {found} features; at most {config.max_features} are taken")
-    if width is not None and found != width:
-        raise DataError(f"the model has {found} features, the ranker {width}")
+    if any(size > limit for size, limit in zip(serialization.header_size(data), MAX_HEADER, strict=True)):
+        complaint = f"the header of the model has more than {MAX_HEADER[0]} bytes or {MAX_HEADER[1]} values"
+        raise DataError(f"{complaint}: weights must be stored as arrays")
+    n_features = serialization.deserialize(data, "the model").get("n_features")
+    if width is None and isinstance(n_features, int) and n_features > config.max_features:
+        raise DataError(f"the model has {n_features} features; at most {config.max_features} are accepted")
+    if width is not None and n_features != width:
+        raise DataError(f"the model has {n_features} features, the ranker {width}")
     return Model.from_bytes(data, "the model")
 
 
@@ -154,15 +156,15 @@ def _check_fits(model: Model, definition: Definition, config: StoreConfig) -> Mo
         raise RequestError(422, "bad_model", "the features of the model have other names than those of the ranker")
     _check_usable(model, config, "bad_model")
     _check_support(model)
-    if not 0 <= model.learner().rounds <= MOST_ROUNDS:
-        raise RequestError(422, "bad_model", f"the model says that it has had more than {MOST_ROUNDS} rounds")
+    if not 0 <= model.learner().rounds <= MAX_ROUNDS:
+        raise RequestError(422, "bad_model", f"the model's number of rounds must be between 0 and {MAX_ROUNDS}")
     fitting = replace(model, feature_names=names, record={})
-    _define(fitting, "")  # what is shown of it can be
+    _define(fitting, "")  # checks that its parameters can be shown
     return fitting
 
 
 def _check_map(model: Model, config: StoreConfig) -> None:
-    """Refuses maps that cannot be served: pending rounds and explanations need one number for each feature."""
+    """Refuses feature maps that cannot be served: explanations need a contribution of each feature."""
     if model.map is None:
         return
     name, width = model.map.name, model.map.n_outputs
@@ -173,7 +175,7 @@ def _check_map(model: Model, config: StoreConfig) -> None:
         )
     elif width > config.max_weights:
         complaint = (
-            f"the map {name} makes {width} features of {model.n_features}; at most {config.max_weights} are taken"
+            f"the map {name} makes {width} features of {model.n_features}; at most {config.max_weights} are accepted"
         )
     else:
         return
@@ -188,24 +190,24 @@ def _check_support(model: Model) -> None:
     X = as_dense(stored_documents(model.state, model.n_filled))
     if len(X):
         lengths = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-        check_comparable(X[[np.argmax(lengths)]], kernel)  # if the longest can be compared, all can
+        check_comparable(X[[np.argmax(lengths)]], kernel)  # the longest document bounds the kernel values of all
 
 
 def _check_usable(model: Model, config: StoreConfig, code: str) -> None:
-    """Ranks and learns once with a copy, so that values that overflow are found before anything is stored."""
+    """Ranks and learns once with a copy, so that overflow is found before anything is stored."""
     k = model.learner().labels_received or 1
     if k > config.max_k:
         raise RequestError(422, code, f"k must be at most {config.max_k}, not {k}")
     try:
         warm(model, k)
     except DataError:
-        pass  # a refusal is fine: the learner reports errors
+        pass  # the learner refuses this list; requests get its error
     except (ArithmeticError, MemoryError, LookupError, TypeError, ValueError) as error:
-        raise RequestError(422, code, f"a ranker with these parameters cannot work: {error}") from None
+        raise RequestError(422, code, f"these parameters do not work: {error}") from None
 
 
 def warm(model: Model, k: int) -> None:
-    """Warms up: loads all kernels that a request needs, with a learner that is thrown away."""
+    """Warms up: loads all kernels that a request needs, with a temporary learner."""
     learner = model.learner()
     X = np.zeros((max(k, 3), model.n_filled), np.float32)
     if model.scaler is not None:
@@ -213,11 +215,11 @@ def warm(model: Model, k: int) -> None:
     X = X if model.map is None else model.map(X)
     ranking = learner.rank(X, 0)
     if learner.learns_online:
-        some = Feedback(np.array([0, 1])[:k], np.array([1.0, 0.0])[:k])
-        learner.learn_pending(learner.pending(X, ranking, 2), some)
+        feedback = Feedback(np.array([0, 1])[:k], np.array([1.0, 0.0])[:k])
+        learner.learn_pending(learner.pending(X, ranking, 2), feedback)
 
 
 def note_other_kind(name: str, before: str, now: str, version: int) -> str:
     """The note for a client whose upload changed the kind of the model."""
     back = f"; to go back, roll back to version {version}" if version else ""
-    return f"ranker {name!r} was {before} and is {now} now: its open rounds were dropped{back}"
+    return f"ranker {name!r} was {before} and is now {now}: its open rounds were dropped{back}"

@@ -1,4 +1,4 @@
-"""Rounds that wait for their feedback, and rounds that have been answered: what is known of them, in bounded space."""
+"""Open and answered rounds of a ranker or an experiment, in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from msgspec import Raw, Struct
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.pending_rounds import EVERY, PendingRound
 from ranktron.store.config import StoreConfig
-from ranktron.store.errors import RequestError, foreign, of_deleted_ranker, round_gone
+from ranktron.store.errors import RequestError, deleted_rankers_round, foreign_round, round_gone
 from ranktron.store.journal.journal import CAPACITY
 from ranktron.types import Features, Floats, Matrix
 
 
 class RoundIds:
-    """Public ids of rounds: the epoch, then the number. `starts` has the first number of each epoch.
+    """Public ids of rounds: the epoch, then the number. `starts` holds pairs of an epoch's first number and the epoch.
 
-    Numbers before the first start are those of deleted rankers of the same name.
+    Numbers below the first start belong to deleted rankers of the same name.
 
     >>> ids = RoundIds(((0, 0), (20, 3)))
     >>> ids.public(19), ids.public(20) == 3 * 2**40 + 20, ids.number_of(3 * 2**40 + 20)
     (19, True, 20)
-    >>> ids.number_of(20)  # which another copy of this ranker has shown
+    >>> ids.number_of(20)  # an id of another copy of this ranker
     Traceback (most recent call last):
     ...
     ranktron.store.errors.RequestError: round 20 was not shown here: ...
@@ -47,18 +47,18 @@ class RoundIds:
         """The number of a round by its public id; ids of other copies of the ranker are refused."""
         number = public % CAPACITY
         if number < self.starts[0][0]:
-            raise of_deleted_ranker(public)
+            raise deleted_rankers_round(public)
         if self.public(number) != public:
-            raise foreign(public)
+            raise foreign_round(public)
         return number
 
 
 RECENT = 20  # rounds that the dashboard lists
-BESIDE = 250  # bytes of memory that a round takes beyond its body
+OVERHEAD = 250  # bytes of memory of a round beyond its body
 _Waiting = TypeVar("_Waiting")
 _Answer = TypeVar("_Answer")
-_NONE: Any = object()
-_BLOCK, _BLOCKS = 1 << 16, 64  # numbers per block, and blocks that are kept: the last four million numbers
+_MISSING: Any = object()
+_BLOCK_SIZE, _MAX_BLOCKS = 1 << 16, 64  # round numbers per block, and blocks held: the last four million
 
 
 class OpenRounds(MutableMapping[int, bytes]):
@@ -68,13 +68,13 @@ class OpenRounds(MutableMapping[int, bytes]):
 
     >>> rounds = OpenRounds({1: b"one", 2: b"two", 3: b"three"})
     >>> del rounds[1]
-    >>> next(iter(rounds)), rounds.size - 2 * BESIDE
+    >>> next(iter(rounds)), rounds.size - 2 * OVERHEAD
     (2, 8)
     """
 
     def __init__(self, rounds: Mapping[int, bytes] | None = None) -> None:
         self._rounds: OrderedDict[int, bytes] = OrderedDict(rounds or {})
-        self.size = sum(len(body) + BESIDE for body in self._rounds.values())
+        self.size = sum(len(body) + OVERHEAD for body in self._rounds.values())
 
     def __getitem__(self, number: int) -> bytes:
         return self._rounds[number]
@@ -82,18 +82,18 @@ class OpenRounds(MutableMapping[int, bytes]):
     def __setitem__(self, number: int, body: bytes) -> None:
         self.pop(number, None)
         self._rounds[number] = body
-        self.size += len(body) + BESIDE
+        self.size += len(body) + OVERHEAD
 
-    def pop(self, number: int, default: Any = _NONE) -> Any:
+    def pop(self, number: int, default: Any = _MISSING) -> Any:
         body = self._rounds.pop(number, default)
-        if body is _NONE:
+        if body is _MISSING:
             raise KeyError(number)
         if body is not default:
-            self.size -= len(body) + BESIDE
+            self.size -= len(body) + OVERHEAD
         return body
 
     def __delitem__(self, number: int) -> None:
-        self.size -= len(self._rounds.pop(number)) + BESIDE
+        self.size -= len(self._rounds.pop(number)) + OVERHEAD
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._rounds)
@@ -105,24 +105,29 @@ class OpenRounds(MutableMapping[int, bytes]):
         return number in self._rounds
 
     def find_excess(
-        self, most: int, bytes_over: int, before: float, shown_at: Callable[[bytes], float], busy: Container[int | None]
+        self,
+        max_rounds: int,
+        bytes_over: int,
+        before: float,
+        shown_at: Callable[[bytes], float],
+        busy: Container[int | None],
     ) -> list[int]:
-        """The oldest rounds beyond the limit of number, of bytes, or shown before a time; busy rounds stay.
+        """The oldest rounds beyond `max_rounds`, or to free `bytes_over`, or shown before a time; busy rounds stay.
 
         >>> rounds = OpenRounds({1: b"1", 2: b"2", 3: b"3"})
-        >>> rounds.find_excess(most=2, bytes_over=0, before=0.0, shown_at=float, busy=())
+        >>> rounds.find_excess(max_rounds=2, bytes_over=0, before=0.0, shown_at=float, busy=())
         [1]
-        >>> rounds.find_excess(most=9, bytes_over=0, before=3.0, shown_at=float, busy={1})
+        >>> rounds.find_excess(max_rounds=9, bytes_over=0, before=3.0, shown_at=float, busy={1})
         [2]
         """
-        excess, found = len(self) - most, list[int]()
+        excess, dropped = len(self) - max_rounds, list[int]()
         for number, body in self._rounds.items():
-            if len(found) >= excess and bytes_over <= 0 and shown_at(body) >= before:
+            if len(dropped) >= excess and bytes_over <= 0 and shown_at(body) >= before:
                 break
             if number not in busy:
-                found.append(number)
-                bytes_over -= len(body) + BESIDE
-        return found
+                dropped.append(number)
+                bytes_over -= len(body) + OVERHEAD
+        return dropped
 
     def overdue(self, limit: float, shown_at: Callable[[bytes], float], busy: Container[int | None]) -> Iterator[int]:
         """The rounds shown at or before a time, except busy ones.
@@ -144,24 +149,24 @@ class AnsweredRounds:
     """
 
     def __init__(self) -> None:
-        self._blocks: dict[int, bytearray] = {}
-        self._first = 0  # numbers below it are unknown
+        self._blocks: dict[int, bytearray] = {}  # by number // block size, a bit for each number; add and restore
+        self._first = 0  # numbers below it are unknown; add, forget_below and restore
 
     def add(self, number: int) -> None:
-        block, place = divmod(number, _BLOCK)
+        block, place = divmod(number, _BLOCK_SIZE)
         bits = self._blocks.get(block)
         if bits is None:
             if number < self._first:
                 return
-            bits = self._blocks[block] = bytearray(_BLOCK // 8)
-            while len(self._blocks) > _BLOCKS:
+            bits = self._blocks[block] = bytearray(_BLOCK_SIZE // 8)
+            while len(self._blocks) > _MAX_BLOCKS:
                 oldest = min(self._blocks)
                 del self._blocks[oldest]
-                self.forget_below((oldest + 1) * _BLOCK)
+                self.forget_below((oldest + 1) * _BLOCK_SIZE)
         bits[place // 8] |= 1 << place % 8
 
     def __contains__(self, number: int) -> bool:
-        block, place = divmod(number, _BLOCK)
+        block, place = divmod(number, _BLOCK_SIZE)
         bits = self._blocks.get(block)
         return bits is not None and bool(bits[place // 8] >> place % 8 & 1)
 
@@ -170,16 +175,16 @@ class AnsweredRounds:
         return number >= self._first
 
     def forget_below(self, number: int) -> None:
-        """Makes numbers below this one unknown, unless they are noted."""
+        """Makes numbers below this one unknown, except those recorded as answered."""
         self._first = max(self._first, number)
 
     def state(self) -> dict[str, Any]:
-        """All of it, for a snapshot."""
+        """The complete state, for a snapshot."""
         bits = b"".join(self._blocks[block] for block in sorted(self._blocks))
         return {"first": self._first, "blocks": sorted(self._blocks), "bits": np.frombuffer(bits, np.uint8)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        rows = state["bits"].reshape(-1, _BLOCK // 8)
+        rows = state["bits"].reshape(-1, _BLOCK_SIZE // 8)
         self._blocks = {int(block): bytearray(row.tobytes()) for block, row in zip(state["blocks"], rows, strict=True)}
         self._first = int(state["first"])
 
@@ -190,8 +195,8 @@ _NO_DRIFT = np.zeros(0)
 class OpenRoundBook(Generic[_Waiting, _Answer]):
     """The rounds of a ranker or an experiment: numbered, open, answered, dropped. Used on the caller's thread only.
 
-    `_Waiting` is what is kept of an answer that is not on disk yet, `_Answer` of one that is. The comment on a field
-    says what it holds and who changes it.
+    `_Waiting` is the type of an answer that is not on disk yet, `_Answer` of one that is. The comment on a field says
+    what it holds and who changes it.
 
     >>> book = OpenRoundBook(5, RoundIds(), StoreConfig(), float)
     >>> book.next, book.open[book.next] = 6, b"7.5"
@@ -201,9 +206,9 @@ class OpenRoundBook(Generic[_Waiting, _Answer]):
     """
 
     def __init__(self, first: int, ids: RoundIds, config: StoreConfig, shown_at: Callable[[bytes], float]) -> None:
-        self._config = config
-        self._most_answered = config.most_remembered
-        self._shown_at = shown_at  # the time at which a round was shown, from its body; fixed
+        self._config = config  # limits and retention; fixed
+        self._max_answered = config.max_remembered  # size of `answered`; fixed
+        self._shown_at = shown_at  # reads the time of a ranking from a round's body; fixed
         self._offset = 0.0  # its clock minus the monotonic clock of the machine; set_clock
         self.ids = ids  # public ids of rounds; recovery and creation
         self.next = first  # number of the next round; rank, check_full, recovery, a lease of a follower
@@ -224,16 +229,16 @@ class OpenRoundBook(Generic[_Waiting, _Answer]):
         self._offset = at - monotonic()
 
     def now(self) -> float:
-        """The time in seconds; a restart goes on from the last time in the journal, so downtime does not count."""
+        """The time in seconds; a restart continues from the latest time in the journal, so downtime does not count."""
         return self._offset + monotonic()
 
     def remember(self, number: int, answer: _Answer, body: bytes | None) -> None:
-        """Remembers the answer to a round and, if known, what the round showed."""
+        """Remembers a round's answer and, if known, its body."""
         self.answered.pop(number, None)  # to move it to the end
         self.past.pop(number, None)
         self.answered_ever.add(number)
         self.answered[number] = answer
-        while len(self.answered) > self._most_answered:
+        while len(self.answered) > self._max_answered:
             self.answered.popitem(last=False)
         if body is not None:
             self.past[number] = body
@@ -243,7 +248,7 @@ class OpenRoundBook(Generic[_Waiting, _Answer]):
     def gone(self, number: int, public: int) -> RequestError:
         """The error for a round that is neither open nor remembered."""
         if number >= self.next:
-            return RequestError(404, "unknown_round", f"there has been no round {public}")
+            return RequestError(404, "unknown_round", f"round {public} does not exist")
         return round_gone(public, number in self.answered_ever, self.answered_ever.knows(number))
 
     def excess(self, bytes_over: int = 0) -> list[int]:
@@ -263,10 +268,10 @@ class OpenRoundBook(Generic[_Waiting, _Answer]):
 
 
 class StoredRound(Struct, array_like=True, frozen=True):
-    """An open round as stored: what was shown, and the pending round of the learner.
+    """An open round as stored: the ranking, and the pending round of the learner.
 
-    `rows` are the features of the top documents, at least as many as the pending round needs. `weights` are those that
-    ranked; with a feature map, `parts` has the contribution of each feature to each score instead.
+    `rows` are the features of the top documents, at least as many as the pending round needs. `weights` are the weights
+    of `version`; with a feature map, `parts` has the contribution of each feature to each score instead.
     """
 
     number: int
@@ -299,13 +304,13 @@ class StoredRound(Struct, array_like=True, frozen=True):
         return np.frombuffer(self.scores)
 
     def contributions(self) -> Floats | None:
-        """The contribution of each feature to each score; None if scores are no such sums."""
+        """The contribution of each feature to each score; None if the scores are not additive."""
         if self.parts:
             return np.frombuffer(self.parts).reshape(len(self.ids), -1)
         return self.features() * np.frombuffer(self.weights) if self.weights else None
 
     def pending(self, mapped: Callable[[Matrix], Features]) -> PendingRound:
-        """The pending round, sharing the bytes of this one; arrays that kernels may write are copies."""
+        """The learner's pending round; arrays that kernels may write are copies."""
         propensities = None
         if self.propensities is not None:
             propensities = np.frombuffer(bytearray(self.propensities)).reshape(self.shape)

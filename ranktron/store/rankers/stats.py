@@ -15,7 +15,7 @@ from ranktron.errors import DataError
 from ranktron.metrics import metric
 from ranktron.store.messages import Delay, Point, Received
 
-POINTS, WINDOW, DELAYS = 500, 100, 1000
+POINTS, WINDOW, DELAYS = 500, 100, 1000  # points of the curve, rounds of running means, delays for quantiles
 _NDCG = metric("ndcg")
 
 
@@ -46,17 +46,21 @@ class Stats:
     """
 
     def __init__(self) -> None:
-        self.started = monotonic()
-        self.ranked = self.explored = self.received_rounds = self.dropped = 0
-        self._before = 0, 0, 0
-        self._points: list[Point] = []
-        self._stride = 1
-        self._window: deque[float] = deque(maxlen=WINDOW)
-        self._delays: deque[float] = deque(maxlen=DELAYS)
-        self._moves: deque[float | tuple[bytes, bytes]] = deque(maxlen=WINDOW)  # lengths, or weights before and after
-        self._times: deque[float] = deque(maxlen=DELAYS)
+        self.started = monotonic()  # time of the start; fixed
+        self.ranked = self.explored = 0  # rankings shown, and those that explored; showed
+        self.received_rounds = 0  # rounds with feedback; answered
+        self.dropped = 0  # open rounds dropped; the ranker
+        self._before = 0, 0, 0  # ranked, explored and dropped before this start; begin
+        self._points: list[Point] = []  # the curve, thinned; answered
+        self._stride = 1  # one point for this many rounds, doubled when the curve is full; answered
+        self._window: deque[float] = deque(maxlen=WINDOW)  # last observed qualities; answered
+        self._delays: deque[float] = deque(maxlen=DELAYS)  # seconds between ranking and feedback; answered
+        # Last updates: norms, or weights before and after until the norm is needed; moved and _norms.
+        self._moves: deque[float | tuple[bytes, bytes]] = deque(maxlen=WINDOW)
+        self._times: deque[float] = deque(maxlen=DELAYS)  # when feedback came, for the rate; answered and begin
 
     def showed(self, explored: bool) -> None:
+        """Counts a ranking."""
         self.ranked += 1
         self.explored += explored
 
@@ -74,7 +78,7 @@ class Stats:
         self._times.append(monotonic())
 
     def moved(self, before: bytes, now: bytes) -> None:
-        """Notes the weights before and after an update; the distance is computed on demand."""
+        """Records the weights before and after an update; their distance is computed on demand."""
         self._moves.append((before, now))
 
     @property
@@ -86,7 +90,7 @@ class Stats:
         return self._points[-POINTS:]
 
     def received(self) -> Received:
-        """Feedback so far: rounds, how many a second of late, and their delays."""
+        """Rounds with feedback, their recent rate per second, and quantiles of their delays."""
         rate = 0.0
         if self._times:
             seconds = monotonic() - self._times[0]
@@ -106,9 +110,9 @@ class Stats:
         return norms
 
     def begin(self) -> None:
-        """Starts the counters of the metrics at 0: Prometheus takes a decrease for a restart."""
+        """Resets the counters of the metrics: Prometheus expects counters to restart at 0."""
         self._before = self.ranked, self.explored, self.dropped
-        self._times.clear()  # replayed feedback did not come just now
+        self._times.clear()  # replayed feedback is not new
 
     def since_start(self) -> tuple[int, int, int]:
         """Rankings shown, those that explored, and rounds dropped, since the server started."""
@@ -116,7 +120,7 @@ class Stats:
         return self.ranked - ranked, self.explored - explored, self.dropped - dropped
 
     def state(self) -> dict[str, Any]:
-        """All of it, for a snapshot."""
+        """The complete state, for a snapshot."""
         points = np.array([[p.round, p.value, p.mean, p.explored] for p in self._points]).reshape(-1, 4)
         return {
             "counts": [self.ranked, self.explored, self.received_rounds, self.dropped, self._stride],
@@ -129,10 +133,10 @@ class Stats:
     def restore(self, state: Mapping[str, Any]) -> None:
         self.ranked, self.explored, self.received_rounds, self.dropped, self._stride = state["counts"]
         self._points = [Point(int(n), v, m, bool(e)) for n, v, m, e in state["points"].tolist()]
-        kept: deque[Any]
-        for kept, name in ((self._window, "window"), (self._delays, "delays"), (self._moves, "norms")):
-            kept.clear()
-            kept.extend(state[name].tolist())
+        values: deque[Any]
+        for values, name in ((self._window, "window"), (self._delays, "delays"), (self._moves, "norms")):
+            values.clear()
+            values.extend(state[name].tolist())
 
 
 def _distance(before: bytes, now: bytes) -> float:

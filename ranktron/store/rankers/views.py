@@ -1,4 +1,4 @@
-"""Answers about a ranker: its description, its dashboard, the explanation of a round."""
+"""Read-only views of a ranker: its description, its dashboard, the explanation of a round."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def dashboard(live: LiveRanker, health: Health) -> DashboardAnswer:
 def explain(live: LiveRanker, number: int) -> ExplainAnswer:
     """Explains the order of a round: contributions w_j x_j, and the lead of each document over the next."""
     public, number = number, live.rounds.ids.number_of(number)
-    kept = live.rounds.open.get(number) or live.rounds.past.get(number)
-    if kept is None:
+    body = live.rounds.open.get(number) or live.rounds.past.get(number)
+    if body is None:
         raise live.rounds.gone(number, public)
-    shown = open_rounds.unpack(kept)
+    shown = open_rounds.unpack(body)
     scores, parts = shown.shown_scores(), shown.contributions()
     answered = live.rounds.answered.get(number)
     documents = []
@@ -95,12 +95,13 @@ def _name_values(live: LiveRanker, values: np.ndarray) -> dict[str, float]:
 
 
 def _weights(live: LiveRanker) -> list[Weight]:
-    now, (_, then) = live.weights, live.drift
-    if now is None:
+    weights, (_, earlier) = live.weights, live.drift
+    if weights is None:
         return []
     if live.curves is not None:
-        now, then = live.curves.spans(now), live.curves.spans(then)
-    return [Weight(*each) for each in zip(live.filled_names, now.tolist(), (now - then).tolist(), strict=True)]
+        weights, earlier = live.curves.spans(weights), live.curves.spans(earlier)
+    drift = weights - earlier
+    return [Weight(*row) for row in zip(live.filled_names, weights.tolist(), drift.tolist(), strict=True)]
 
 
 def _recent(live: LiveRanker, number: int) -> Recent:
@@ -113,5 +114,5 @@ def _recent(live: LiveRanker, number: int) -> Recent:
         answered is not None,
         None if answered is None else max(answered.at - shown.at, 0.0),
         {} if answered is None else answered.labels,
-        [Shown(*each) for each in zip(shown.ids, shown.shown_scores().tolist(), strict=True)],
+        [Shown(*row) for row in zip(shown.ids, shown.shown_scores().tolist(), strict=True)],
     )

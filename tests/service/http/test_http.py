@@ -90,9 +90,9 @@ def message(talk, method, path, json=None, content=b"", **headers):
 def test_messages_say_which_one_is_wrong(talk):
     talk.make()
     assert message(talk, "POST", "/v1/rankers/shop/rank", BAD_RANKS["duplicate_document"]) == (
-        "two documents have the id 'a': each needs its own"
+        "two documents have the id 'a': ids must be unique"
     )
-    assert message(talk, "PUT", "/v1/rankers/x", {"features": ["a", "b", "b", "a"]}) == "two features are called 'b'"
+    assert message(talk, "PUT", "/v1/rankers/x", {"features": ["a", "b", "b", "a"]}) == "two features have the name 'b'"
     shown = talk.rank(ROUND)
     last, number = shown["ranking"][-1]["id"], shown["round"]
     path, first = "/v1/rankers/shop/feedback", f"not among the first 2 shown in round {number}"
@@ -180,7 +180,7 @@ def test_nothing_is_said_of_what_a_deleted_ranker_has_learnt(serving, tmp_path):
             body = json.dumps(told).encode()
             answer = talk.request("POST", "/v1/rankers/shop/feedback", body, content_type="application/json")
             assert answer.status == 410
-            assert b"of another one of this name, deleted with all that it had learnt" in answer.content
+            assert b"it belongs to a deleted ranker of the same name" in answer.content
             assert b"nothing was learnt" not in answer.content
             talk.answer(talk.rank(ROUND))
 
@@ -326,7 +326,7 @@ def test_a_model_of_another_kind_is_said_to_be_one_and_can_be_undone(talk, lists
     model = train(TrainingPlan("ranksvm", schedule=Schedule(epochs=1)), as_rounds(list(lists(20)))).model.to_bytes()
     answer = posted(talk, model)
     assert answer["note"] == (
-        "ranker 'shop' was topk and is ranksvm now: its open rounds were dropped; to go back, roll back to version 4"
+        "ranker 'shop' was topk and is now ranksvm: its open rounds were dropped; to go back, roll back to version 4"
     )
     assert "note" not in posted(talk, model)
     assert talk.ask("POST", "/v1/rankers/shop/rollback", {"version": 4})["algorithm"] == "topk"

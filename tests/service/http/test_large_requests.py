@@ -125,7 +125,7 @@ def test_a_ranker_whose_model_loses_its_rule_for_missing_values(talk, service):
 
 def test_a_ranker_that_changes_all_the_time(talk, service, monkeypatch):
     forms = iter(range(99))
-    monkeypatch.setattr(endpoint, "_form", lambda live: (live.names, next(forms) % 2 == 0))
-    with pytest.raises(RequestError, match="again and again") as refused:
+    monkeypatch.setattr(endpoint, "_document_format", lambda live: (live.names, next(forms) % 2 == 0))
+    with pytest.raises(RequestError, match="replaced several times") as refused:
         talk.runner.run(answer_in_turns(service, service.rank, "shop", request(np.random.default_rng(0))))
     assert refused.value.status == 409

@@ -126,7 +126,7 @@ def test_tokens_are_hashed_and_refused_in_the_clear(tmp_path):
 def test_beyond_this_machine_only_with_tokens(tmp_path, monkeypatch):
     monkeypatch.delenv("RANKTRON_TOKENS", raising=False)
     for host in ("0.0.0.0", "::", "192.168.1.1", "example.org"):
-        with pytest.raises(DataError, match="without tokens would let anyone in"):
+        with pytest.raises(DataError, match="without tokens would admit anyone"):
             run(str(tmp_path), None, host, 0)
     assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost")] == [True] * 3
 

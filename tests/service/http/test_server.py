@@ -333,7 +333,7 @@ def test_a_token_is_made_by_the_command_line():
 def test_faults_of_the_command_line(tmp_path):
     (tmp_path / "bad.toml").write_text("speed = 3")
     for options, complaint in {
-        ("--host", "0.0.0.0"): "without tokens would let anyone in",
+        ("--host", "0.0.0.0"): "without tokens would admit anyone",
         ("--config", str(tmp_path / "bad.toml")): "unknown field `speed`",
         ("--host", "127.0.0.1", "--port", "1"): "cannot listen at 127.0.0.1, port 1",
     }.items():

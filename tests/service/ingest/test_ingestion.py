@@ -150,7 +150,7 @@ def test_what_cannot_be_used_is_kept_with_its_reason(talk, tmp_path, monkeypatch
     reasons = [letter["reason"] for letter in dead]
     assert any("unknown_round" in reason for reason in reasons)
     assert dead[0]["body"] == "nonsense"
-    monkeypatch.setattr(tables, "MOST_DEAD", 5)
+    monkeypatch.setattr(tables, "MAX_DEAD_LETTERS", 5)
     write(path, ["again"])
     ingest(Direct(talk), "shop", JsonLinesFile(path), GAINS)
     assert [letter["body"] for letter in Direct(talk).source(JsonLinesFile(path).name)["dead"]][-1] == "again"

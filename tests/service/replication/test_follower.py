@@ -52,7 +52,7 @@ class Site:
         """The leader ends, as in a crash: no snapshot, and connections are cut."""
         self.server.should_exit = self.server.force_exit = True
         await self.serving
-        self.service._closer.cancel()
+        self.service._close_task.cancel()
         await asyncio.to_thread(self.service.journal.close)
         self.socket.close()
         self.socket = None

@@ -246,7 +246,7 @@ def everything(experiment):
 def test_a_crash_loses_nothing_and_a_replay_is_the_same_to_the_bit(tmp_path, serving, monkeypatch, method, often):
     from ranktron.store.experiments import experiment as module
 
-    monkeypatch.setattr(module, "_STATES", often)
+    monkeypatch.setattr(module, "_STATE_INTERVAL", often)
     with serving(tmp_path / "state") as talk:
         teach(talk, "good")
         teach(talk, "bad", -1.0)
@@ -319,11 +319,11 @@ def test_large_lists_are_ranked_the_same(arms):
     first = small.rounds.next
     shown = show(arms, X)
     small.rounds.next = first  # the same number gives the same page
-    before, routes.AT_ONCE = routes.AT_ONCE, 10
+    before, routes.MAX_CHUNK = routes.MAX_CHUNK, 10
     try:
         again = arms.ask("POST", "/v1/experiments/test/rank", {"documents": documents, "user": "ann"})
     finally:
-        routes.AT_ONCE = before
+        routes.MAX_CHUNK = before
     assert again == shown
 
 

@@ -49,7 +49,7 @@ def test_a_server_that_another_one_has_followed_steps_down(serving, state, monke
     ]
     assert set(refused) == {"not_leader"}
     assert first.service.live_rankers == {}
-    assert f"another server has taken {state} over: send requests there, and stop this one" in caplog.text
+    assert f"another server has taken over {state}: send requests there, and stop this one" in caplog.text
     first.__exit__()  # in good order, though it may write nothing
     assert second.answer(shown[1])["version"] == 4
     model = second.ask("GET", "/v1/rankers/shop/model")

@@ -130,7 +130,7 @@ def test_a_damaged_last_entry_is_cut_off_and_reported_once_that_is_wished(servin
     serving.edit(state, f"{change} WHERE key = (SELECT max(key) FROM entries)", b"\xff")
     aside = set_aside(serving, state)
     assert "at version 9: its log is damaged at version 10, which was acknowledged" in aside
-    assert "To go on without what is missing, delete the file mark" in aside
+    assert "To accept the loss, delete the file mark" in aside
     (state / "mark").unlink()
     with serving(state) as talk:
         assert talk.weights().tolist() == weights
@@ -168,7 +168,7 @@ def test_a_round_that_an_entry_needs_must_be_there(serving, state):
     talk.play(3)
     talk.crash()
     serving.edit(state, "DELETE FROM rounds WHERE key = (SELECT min(key) FROM rounds)")
-    assert "version 1 answers round 0, which is not there" in set_aside(serving, state)
+    assert "version 1 answers round 0, which is not open" in set_aside(serving, state)
 
 
 def test_an_older_snapshot_is_used_where_the_newest_is_damaged(serving, state, caplog):
@@ -367,7 +367,7 @@ asyncio.run(main())
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="the state cannot be kept there"):
+    with pytest.raises(DataError, match="the state cannot be stored there"):
         RankingService(tmp_path / "file" / "state")
     leave(RankingService(tmp_path / "state"))
     monkeypatch.setattr(logs.sqlite3, "connect", lambda path, **more: _read_only(path))
@@ -393,7 +393,7 @@ def test_a_read_only_folder(tmp_path):
         if parent.stat().st_uid == os.geteuid() and parent.name.startswith("pytest"):
             parent.chmod(0o755)
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
-    assert "the state cannot be kept there: Permission denied" in done.stderr
+    assert "the state cannot be stored there: Permission denied" in done.stderr
 
 
 @both

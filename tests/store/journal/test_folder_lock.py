@@ -26,5 +26,5 @@ def test_nothing_is_acknowledged_that_nobody_can_read_again(serving, tmp_path, g
     assert talk.ask("POST", "/v1/rankers/shop/feedback", body, status=503) == "not_written"
     assert talk.ask("GET", "/readyz", status=503) == "not_ready"
     assert talk.ask("GET", "/v1/rankers/shop")["version"] == 3
-    talk.service._closer.cancel()
+    talk.service._close_task.cancel()
     talk.crash()

@@ -12,7 +12,7 @@ from msgspec import Raw
 from ranktron.service.http.endpoint import read_in_turns
 from ranktron.store.errors import RequestError
 from ranktron.store.messages import Document
-from ranktron.store.rankers.features import AT_ONCE, _fill_matrix, _join_bytes, document_matrix
+from ranktron.store.rankers.features import MAX_CHUNK, _fill_matrix, _join_bytes, document_matrix
 
 NAMES = ["a", "b", "c"]
 
@@ -108,7 +108,7 @@ def test_a_large_list_is_read_in_turns(by_name):
         return read
 
     read = asyncio.run(both())
-    assert turns >= rows.size // AT_ONCE
+    assert turns >= rows.size // MAX_CHUNK
     assert np.array_equal(document_matrix(read, names), document_matrix(documents, names))
     assert [each.id for each in read] == [each.id for each in documents]
 

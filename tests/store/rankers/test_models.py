@@ -173,7 +173,7 @@ def test_a_ranker_has_its_model_as_soon_as_it_is_there(tmp_path, serving, files,
     """The process ends when the ranker is on disk, before anyone has been told."""
     talk = serving(tmp_path).__enter__()
     with monkeypatch.context() as patch:
-        patch.setattr(SQLiteJournal, "_tell", lambda *_items_decoder: None)
+        patch.setattr(SQLiteJournal, "_call_back", lambda *_items_decoder: None)
 
         async def never():
             with pytest.raises(TimeoutError):
@@ -255,7 +255,7 @@ def test_a_header_that_would_take_long_to_read_is_refused(talk, files):
     header, arrays = split(files[0])
     for record in ([[]] * 60_000, "x" * 4_000_000):
         header["content"]["record"] = {"a": record}
-        assert "belongs into arrays" in refused(talk, forge(header, arrays))
+        assert "must be stored as arrays" in refused(talk, forge(header, arrays))
 
 
 def test_what_a_kernel_cannot_compare_is_not_taken(talk, files):

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from ranktron.store.rankers.open_rounds import _BLOCK, _BLOCKS, BESIDE, AnsweredRounds, OpenRounds
+from ranktron.store.rankers.open_rounds import _BLOCK_SIZE, _MAX_BLOCKS, OVERHEAD, AnsweredRounds, OpenRounds
 
 ROUND = np.eye(3)
 
@@ -43,9 +43,9 @@ def test_the_bytes_of_open_rounds_are_counted():
     rounds = OpenRounds({1: b"12345"})
     rounds[2] = b"123"
     rounds[2] = b"1"
-    assert rounds.size == 6 + 2 * BESIDE
+    assert rounds.size == 6 + 2 * OVERHEAD
     assert rounds.pop(1) == b"12345"
-    assert rounds.size == 1 + BESIDE
+    assert rounds.size == 1 + OVERHEAD
     assert (list(rounds), rounds.get(1), 2 in rounds) == ([2], None, True)
 
 
@@ -83,18 +83,18 @@ def test_a_round_that_is_being_answered_is_not_dropped(talk):
 
 def test_what_is_known_of_rounds_that_were_answered():
     answered = AnsweredRounds()
-    numbers = np.random.default_rng(0).integers(0, 3 * _BLOCK, 1000).tolist()
+    numbers = np.random.default_rng(0).integers(0, 3 * _BLOCK_SIZE, 1000).tolist()
     for number in numbers:
         answered.add(number)
     again = AnsweredRounds()
     again.restore(answered.state())
     for each in (answered, again):
-        assert [number for number in range(3 * _BLOCK) if number in each] == sorted(set(numbers))
+        assert [number for number in range(3 * _BLOCK_SIZE) if number in each] == sorted(set(numbers))
         assert each.knows(0)
-    for block in range(_BLOCKS + 1):
-        again.add(block * _BLOCK + 1)
-    assert not again.knows(_BLOCK - 1)
-    assert again.knows(_BLOCK)
+    for block in range(_MAX_BLOCKS + 1):
+        again.add(block * _BLOCK_SIZE + 1)
+    assert not again.knows(_BLOCK_SIZE - 1)
+    assert again.knows(_BLOCK_SIZE)
     again.add(5)  # too old to be noted
     assert 5 not in again
 

@@ -131,7 +131,7 @@ def test_counts_that_cannot_be_read_are_counted_anew(serving, state, left, caplo
     with serving(state) as talk:
         assert talk.ask("GET", "/v1/rankers/shop/model") == left["shop"]
         assert talk.ask("GET", "/v1/rankers/shop/dashboard")["feedback"]["rounds"] == 6  # those after the snapshot
-        assert "what was counted of ranker shop cannot be read" in caplog.text
+        assert "the statistics of ranker shop cannot be read" in caplog.text
 
 
 # What cannot be recovered
@@ -146,7 +146,7 @@ def damage_entry(state):
 def lose_round(state):
     lost = "DELETE FROM rounds WHERE key = (SELECT round FROM entries WHERE key = ?)"
     edit(state, (lost, [CAPACITY + 10]))
-    return 9, "version 10 answers round 9, which is not there"
+    return 9, "version 10 answers round 9, which is not open"
 
 
 def confuse_entry(state):
@@ -250,7 +250,7 @@ def test_a_ranker_that_could_not_be_deleted_stays_set_aside(serving, state, left
             def refuse(jobs):
                 raise sqlite3.OperationalError("disk I/O error")
 
-            patch.setattr(talk.service.journal, "_do", refuse)
+            patch.setattr(talk.service.journal, "_write_batch", refuse)
             assert talk.ask("DELETE", "/v1/rankers/shop", status=503) == "not_written"
         assert talk.rank(np.eye(3), status=409) == "set_aside"
 

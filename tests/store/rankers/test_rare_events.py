@@ -13,7 +13,7 @@ from ranktron.store.errors import RequestError
 from ranktron.store.journal.journal import Call, Job
 from ranktron.store.messages import Definition, Document, FeedbackRequest, RankRequest
 from ranktron.store.rankers.feedback import check_feedback
-from ranktron.store.rankers.models import MOST_ROUNDS
+from ranktron.store.rankers.models import MAX_ROUNDS
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model
 
@@ -34,7 +34,7 @@ def slow(service, seconds=0.3):
 
 def fail(service, times):
     """A disk that refuses the next commits."""
-    commit, left = service.journal._do, [times]
+    commit, left = service.journal._write_batch, [times]
 
     def do(jobs):
         left[0] -= 1
@@ -42,7 +42,7 @@ def fail(service, times):
             raise sqlite3.OperationalError("disk I/O error")
         return commit(jobs)
 
-    service.journal._do = do
+    service.journal._write_batch = do
 
 
 async def impatient(work):
@@ -63,7 +63,7 @@ def test_a_ranker_that_two_clients_make_at_once_is_one(tmp_path):
         async with RankingService(tmp_path, Config(max_rankers=1)) as service:
             made = await asyncio.gather(*(service.create("shop", DEFINITION) for _ in range(3)))
             assert made[0] == made[1] == made[2]
-            with pytest.raises(RequestError, match="another ranker"):
+            with pytest.raises(RequestError, match="a different ranker"):
                 await service.create("shop", Definition(["a"]))
             await teach(service)
 
@@ -155,7 +155,7 @@ def test_a_model_that_has_seen_much_goes_on_counting(serving, tmp_path, keep):
     talk.crash()
     with serving(tmp_path) as talk:
         assert talk.rank(np.eye(3))["round"] > 1_000_000
-        assert post(talk, trained(MOST_ROUNDS + 1), status=422) == "bad_model"
+        assert post(talk, trained(MAX_ROUNDS + 1), status=422) == "bad_model"
         assert post(talk, trained(2**62), status=422) == "bad_model"
 
 

@@ -46,7 +46,7 @@ async def play(folder, parameters, rounds, algorithm="topk"):
                 await service.feedback("shop", FeedbackRequest(number, told))
     live = service.live("shop")
     await service._writer.written(Call(lambda: None))
-    service._closer.cancel()
+    service._close_task.cancel()
     service.journal.close()
     return live
 
@@ -63,7 +63,7 @@ async def play(folder, parameters, rounds, algorithm="topk"):
 )
 def test_a_replay_leaves_the_ranker_that_was(tmp_path, monkeypatch, algorithm, parameters):
     live = asyncio.run(play(tmp_path, parameters, 260, algorithm))
-    monkeypatch.setattr(recovery, "MANY", 16)
+    monkeypatch.setattr(recovery, "BATCH_SIZE", 16)
     at_once = []
     learn_many = passes.learn_many
     monkeypatch.setattr(recovery, "learn_many", lambda *given: at_once.append(learn_many(*given)) or at_once[-1])
