@@ -26,8 +26,7 @@ from ranktron.learners.fused_step import Specs, fused_step, fused_turn, label_pl
 from ranktron.learners.linear import Linear, overflow
 from ranktron.learners.steps import Constant
 from ranktron.metrics import Metric, metric
-from ranktron.metrics.compiled_passes import compute_ideals, depth_of, measure
-from ranktron.metrics.dispatch import MetricRecords, metric_records
+from ranktron.metrics.compiled import MetricRecords, compute_ideals, depth_of, measure, metric_records
 from ranktron.types import Feedback, Floats, Integers, Ranking, Round, Step, Turn
 
 

@@ -20,8 +20,7 @@ from ranktron.kernels.jit import jit
 from ranktron.kernels.memory import borrow, copy_into
 from ranktron.kernels.sorting import argsort_descending, ideal_order
 from ranktron.learners.mistakes import Misordered, MisorderedBinary, misordered_grades, misordered_list
-from ranktron.metrics.compiled_passes import compute_ideals, depth_of, measure
-from ranktron.metrics.dispatch import MetricRecords
+from ranktron.metrics.compiled import MetricRecords, compute_ideals, depth_of, measure
 from ranktron.surrogates import SLAM, ListNet, MeanPairwiseHinge, WorstPair
 from ranktron.surrogates.listnet import listnet
 from ranktron.surrogates.pairwise_hinge import summed_hinge

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ranktron.data.query_warnings import warn_uninformative_queries
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.metrics.dispatch import first_outside, metric_records, values
+from ranktron.metrics.compiled import first_outside, metric_records, values
 from ranktron.metrics.metric import Metric, label_complaint, metric, metrics
 from ranktron.metrics.runs import ByQuery, JudgedRun, as_values
 from ranktron.metrics.sklearn_ties import tied_values

@@ -160,8 +160,8 @@ class Metric:
 
     @cached_property
     def record(self) -> npt.NDArray[Any]:
-        """The metric for kernels: one record of `dispatch.METRIC`."""
-        from ranktron.metrics.dispatch import METRIC, MetricCode
+        """The metric for kernels: one record of `compiled.METRIC`."""
+        from ranktron.metrics.compiled import METRIC, MetricCode
 
         c = self.choices
         gain, discount, short = GAINS.index(c.gain), DISCOUNTS.index(c.discount), SHORT.index(c.short)
@@ -170,7 +170,7 @@ class Metric:
 
     @cached_property
     def _kernels(self) -> tuple[Any, Any]:
-        from ranktron.metrics.dispatch import checked_value, shown_value
+        from ranktron.metrics.compiled import checked_value, shown_value
 
         return checked_value, shown_value
 

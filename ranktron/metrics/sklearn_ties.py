@@ -8,7 +8,7 @@ from typing import Any
 
 from ranktron.kernels.jit import jit
 from ranktron.metrics.binary import count_relevant
-from ranktron.metrics.dispatch import MetricCode, MetricRecords
+from ranktron.metrics.compiled import MetricCode, MetricRecords
 from ranktron.metrics.gain import compute_gain, cut_off, discount_at, ideal_dcg
 from ranktron.types import Floats, Integers
 

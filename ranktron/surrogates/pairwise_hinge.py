@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktron.errors import DataError
 from ranktron.kernels.grades import add_to_tree, by_grade, check_scores, sum_below
 from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending
 from ranktron.types import Floats, Integers
+from ranktron.types.validation import check_margin
 
 _NOTHING = np.zeros(0)
 _COMPARED_PAIRS = 1 << 17  # up to this many pairs are compared one by one
@@ -231,9 +231,3 @@ class MeanPairwiseHinge:
         documents, starts, _ = by_grade(labels)
         loss, pairs = summed_hinge(scores, documents, starts, self.margin, gradient)
         return (loss / pairs, gradient / pairs) if pairs else (0.0, gradient)
-
-
-def check_margin(margin: float) -> None:
-    """Refuses a margin that is not a positive number."""
-    if not 0.0 < margin < float("inf"):
-        raise DataError(f"the margin must be a positive number, not {margin}")

@@ -14,8 +14,8 @@ from ranktron.kernels.jit import jit
 from ranktron.kernels.sorting import argsort_ascending, ideal_order
 from ranktron.metrics import Metric, metric
 from ranktron.metrics.gain import EXPONENTIAL_GAIN, LOG_DISCOUNT, compute_gain, discount_at
-from ranktron.surrogates.pairwise_hinge import check_margin
 from ranktron.types import Floats, Integers
+from ranktron.types.validation import check_margin
 
 NDCG, AP = 0, 1
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from ranktron.kernels.grades import best_below, by_grade, check_scores, extremes
 from ranktron.kernels.jit import jit
-from ranktron.surrogates.pairwise_hinge import check_margin
 from ranktron.types import Floats, Integers
+from ranktron.types.validation import check_margin
 
 
 @jit

@@ -56,3 +56,9 @@ def _array(given: npt.ArrayLike, dimensions: int, kinds: str, wanted: type[Any],
         return np.ascontiguousarray(array)
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(array, wanted)
+
+
+def check_margin(margin: float) -> None:
+    """Refuses a margin that is not a positive number."""
+    if not 0.0 < margin < float("inf"):
+        raise DataError(f"the margin must be a positive number, not {margin}")

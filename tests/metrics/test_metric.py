@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktron.errors import DataError
-from ranktron.metrics import CONVENTIONS, MEASURES, Metric, binary, dispatch, gain, metric, pairs, sklearn_ties
+from ranktron.metrics import CONVENTIONS, MEASURES, Metric, binary, compiled, gain, metric, pairs, sklearn_ties
 from ranktron.metrics.conventions import DISCOUNTS, GAINS, SHORT
 
 labels_of_a_list = st.lists(st.one_of(st.integers(0, 4), st.sampled_from([0.5, 1.25, 3.75])), min_size=1, max_size=40)
@@ -275,28 +275,28 @@ def test_kernels_equal_their_python(labels, k, choice):
         (pairs.wrong_and_all_pairs, y),
         (pairs.inversions, y),
         (pairs.tau, y, 0.5),
-        (dispatch.first_outside, y, 2.0),
+        (compiled.first_outside, y, 2.0),
         *(
-            (dispatch.checked_value, y, np.array([(code, max(k, 1), g, d, short, 0.5, 9.0, 0.0, 0.0)], dispatch.METRIC))
-            for code in dispatch.MetricCode
+            (compiled.checked_value, y, np.array([(code, max(k, 1), g, d, short, 0.5, 9.0, 0.0, 0.0)], compiled.METRIC))
+            for code in compiled.MetricCode
         ),
         *(
             (
                 sklearn_ties.tied_value,
                 y,
                 ends,
-                np.array([(code, k, g, d, short, 0.5, 9.0, 0.0, 0.0)], dispatch.METRIC)[0],
+                np.array([(code, k, g, d, short, 0.5, 9.0, 0.0, 0.0)], compiled.METRIC)[0],
             )
-            for code in map(dispatch.MetricCode.__getitem__, ("ndcg", "dcg", "map", "auc"))
+            for code in map(compiled.MetricCode.__getitem__, ("ndcg", "dcg", "map", "auc"))
         ),
     ]
     for function, *arguments in calls:
-        compiled, plain = machine_code_and_python(function, *arguments)
-        assert compiled == pytest.approx(plain, abs=1e-13), function
+        machine, plain = machine_code_and_python(function, *arguments)
+        assert machine == pytest.approx(plain, abs=1e-13), function
 
 
 def test_kernels_know_each_metric():
-    assert set(dispatch.MetricCode.__members__) == set(MEASURES)
+    assert set(compiled.MetricCode.__members__) == set(MEASURES)
 
 
 def test_choices_are_known():

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ranktron.data.files import Paths, from_standard_input
-from ranktron.data.io.columns import Columns, Roles, as_columns, join_names, unlikely_features
+from ranktron.data.io.columns import Columns, Roles, as_columns, is_frame, join_names, unlikely_features
 from ranktron.data.io.formats import COMPRESSED, TABLES, InputFile, list_inputs
 from ranktron.data.io.grouping import fit_width, in_file, placeholder
 from ranktron.data.io.judgments import Judgments, read_judgments
@@ -21,7 +21,7 @@ from ranktron.data.io.letor import check_feature_range, read_text, text_width
 from ranktron.data.io.ltr_logs import read_ltr_log
 from ranktron.data.io.store import read_store, store_runs, write_store
 from ranktron.data.io.streaming import QueryRun, join_runs, text_runs
-from ranktron.data.io.table_sources import FrameSource, TableSource, is_frame, open_table
+from ranktron.data.io.table_sources import FrameSource, TableSource, open_table
 from ranktron.data.io.tables import read_table, table_roles, table_runs
 from ranktron.data.io.writing import write_arrow, write_csv, write_jsonl, write_parquet, write_text, write_tsv
 from ranktron.data.rounds import Rounds

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from ranktron.data.files import from_standard_input
 from ranktron.data.impressions import Impressions
-from ranktron.data.io.columns import Columns, Roles, as_columns, join_names, plain
+from ranktron.data.io.columns import Columns, Roles, as_columns, is_frame, join_names, plain
 from ranktron.data.io.formats import TABLES, InputFile, blocks, list_inputs
 from ranktron.data.io.grouping import assemble, in_file
-from ranktron.data.io.table_sources import FrameSource, TableSource, import_pyarrow, index_columns, is_frame, open_table
+from ranktron.data.io.table_sources import FrameSource, TableSource, import_pyarrow, index_columns, open_table
 from ranktron.data.io.tables import read_rows
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError, warn

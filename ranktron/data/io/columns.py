@@ -189,3 +189,10 @@ def join_names(names: Sequence[str], most: int = 20) -> str:
     """Names for an error message, shortened if there are many."""
     shown = ", ".join(map(str, names[:most]))
     return f"{shown}, ... ({len(names)} in all)" if len(names) > most else shown
+
+
+def is_frame(source: object) -> bool:
+    """Whether an object is a table in memory: of pandas, polars, pyarrow or another library that supports Arrow."""
+    return (
+        hasattr(source, "__arrow_c_stream__") or hasattr(source, "__dataframe__") or hasattr(source, "collect_schema")
+    )

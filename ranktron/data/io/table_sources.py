@@ -78,13 +78,6 @@ def open_table(file: InputFile, whole: bool) -> TableSource:
     return CsvFile(file, "\t" if file.format == "tsv" else None)
 
 
-def is_frame(source: object) -> bool:
-    """Whether an object is a table in memory: of pandas, polars, pyarrow or another library that supports Arrow."""
-    return (
-        hasattr(source, "__arrow_c_stream__") or hasattr(source, "__dataframe__") or hasattr(source, "collect_schema")
-    )
-
-
 @contextmanager
 def legible(path: Source, what: str) -> Iterator[None]:
     """Turns errors of pyarrow into a `DataError`."""

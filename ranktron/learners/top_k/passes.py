@@ -20,8 +20,7 @@ from ranktron.learners.loop import play
 from ranktron.learners.top_k.kernels import TopKRecord, learn_list, learn_top, rank_pairs
 from ranktron.learners.top_k.learner import TopK
 from ranktron.metrics import Metric
-from ranktron.metrics.compiled_passes import compute_ideals, measure
-from ranktron.metrics.dispatch import MetricRecords, metric_records
+from ranktron.metrics.compiled import MetricRecords, compute_ideals, measure, metric_records
 from ranktron.types import Floats, Integers, Matrix
 
 
