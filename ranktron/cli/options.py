@@ -117,8 +117,8 @@ scale_option = click.option(
     "--scale",
     type=click.Choice(SCALINGS),
     default=None,
-    help="Feature scaling; auto: within each query (standard-query), or over all queries (standard) with a map or "
-    "sparse features.  [default: auto]",
+    help="Feature scaling; auto: within each query (standard-query), over all queries (standard) with a map, or by "
+    "their ranges (range) for sparse features.  [default: auto]",
 )
 
 null_option = click.option(
