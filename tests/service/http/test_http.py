@@ -185,7 +185,7 @@ def test_nothing_is_said_of_what_a_deleted_ranker_has_learnt(serving, tmp_path):
             talk.answer(talk.rank(ROUND))
 
 
-ONLINE = [name for name in ALGORITHMS if name not in ("topk", "pdgd", "ranksvm", "smoothrank", "rankboost", "rankmm")]
+ONLINE = [name for name in ALGORITHMS if name not in ("topk", "pdgd", "ranksvm", "smoothrank", "rankboost", "rankmm", "lightgbm")]
 
 
 @pytest.mark.parametrize("name", ONLINE)
