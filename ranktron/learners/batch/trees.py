@@ -218,6 +218,18 @@ def _fits(starts: Integers, features: Integers, right: Integers, n_features: int
     return bool((placed == 1).all())  # each node is the root or one child
 
 
+def first_trees(state: State, count: int) -> State:
+    """The state with the first trees only.
+
+    >>> state = {"starts": np.array([0, 1])} | {name: np.array([-1, -1]) for name in _STATE[1:]}
+    >>> first_trees(state, 1)["features"], first_trees(state, 5)["starts"]
+    (array([-1]), array([0, 1]))
+    """
+    starts = np.asarray(state["starts"])
+    nodes = starts[count] if count < len(starts) else len(state["features"])
+    return {name: state[name][: count if name == "starts" else nodes] for name in _STATE}
+
+
 def fit_lambda_mart(fit: Fit, parameters: Mapping[str, Any]) -> State:
     """Adds trees to those of `start`; the validation set chooses how many are kept."""
     fit.refuse_document_weights()
