@@ -34,7 +34,7 @@ from ranktron.errors import DataError, warn
 COMMON_NAMES = {
     "impression": ("impression", "impression_id", "qid", "search_id", "srch_id", "request_id", "session_id", "session"),
     "position": POSITION_NAMES,
-    "click": CLICK_NAMES,
+    "click": (*CLICK_NAMES, "clicks"),  # which among labels may be a feature, a count
     "query": ("query", "user_query", "query_text"),
     "item": ("item", "item_id", "docid", "doc_id", "object_id", "product_id", "prop_id", "doc"),
     "ranker": ("ranker", "ranker_id", "model", "variant"),

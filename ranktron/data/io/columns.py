@@ -29,7 +29,7 @@ COMMON_NAMES = {
         ("doc", "document", "item", "id"),
     ),
 }
-CLICK_NAMES = ("click", "clicked", "is_clicked", "clicks", "is_click", "click_bool")
+CLICK_NAMES = ("click", "clicked", "is_clicked", "is_click", "click_bool")
 POSITION_NAMES = ("position", "pos", "rank")
 CLICKS = (*CLICK_NAMES, *POSITION_NAMES)
 """Columns of click logs whose values are known only after the documents were shown."""
