@@ -57,7 +57,7 @@ def evaluate(
 
     Example: ranktron evaluate my.model test.txt --metrics ndcg@10,map:letor
     """
-    from ranktron.metrics import evaluate as measure
+    from ranktron.metrics.evaluation import evaluate_rounds
     from ranktron.training.baselines import best_feature, random_means
     from ranktron.training.model import load
 
@@ -75,7 +75,7 @@ def evaluate(
         return
     rounds = read_clicks_as_labels(data, null, loaded) if clicks else read_data(data, null, loaded, part="test")
     scores = loaded.score_rounds(rounds)
-    evaluation = measure(scores, rounds, metrics)
+    evaluation = evaluate_rounds(rounds, scores, metrics)
     filled = loaded.fill(rounds)
     with show_progress("single features", filled.n_features) as step:
         best = best_feature(filled, metrics, None if step is None else lambda _column: step())
@@ -133,16 +133,16 @@ def _as_content(evaluation: Evaluation, metrics: list[Metric], chance: Any, best
 
 
 def _draw(path: str, model: str, rounds: Any, scores: Any, feature_scores: Any, feature: str) -> None:
-    from ranktron.metrics import evaluate as measure
     from ranktron.metrics import metric
+    from ranktron.metrics.evaluation import evaluate_rounds
     from ranktron.training.baselines import random_means
     from ranktron.training.figures.plots import curves
 
     depths = list(range(1, 21))
     cuts = [metric(f"ndcg@{k}") for k in depths]
     systems = {
-        model: measure(scores, rounds, cuts).means,
-        f"best feature ({feature})": measure(feature_scores, rounds, cuts).means,
+        model: evaluate_rounds(rounds, scores, cuts).means,
+        f"best feature ({feature})": evaluate_rounds(rounds, feature_scores, cuts).means,
         "random": random_means(rounds, cuts),
     }
     lines = {name: (depths, [means[str(c)] for c in cuts]) for name, means in systems.items()}

@@ -28,8 +28,9 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.batch.trees import first_trees
 from ranktron.learners.fused import can_fuse, play_many
 from ranktron.learners.schedule import Interrupts, Schedule
-from ranktron.metrics import Evaluation, Metric, evaluate
+from ranktron.metrics import Evaluation, Metric
 from ranktron.metrics import metric as as_metric
+from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.training.algorithms import algorithm
 from ranktron.training.fit import TrainingPlan, make_untrained, train
 from ranktron.training.model import Model, served_scores
@@ -337,7 +338,7 @@ def tune_rounds(
         search.run(interrupts)
     best = search.ranked()[0].candidate
     plan = best.plan(seed, nan)
-    values = evaluate(train(plan, rest).model.score_rounds(test), test, [by])
+    values = evaluate_rounds(test, train(plan, rest).model.score_rounds(test), [by])
     low, high = values.interval(str(by))
     held_out_values = {"mean": values.means[str(by)], "low": low, "high": high, "queries": len(test)}
     return Tuned(train(plan, rounds).model, search.table(), held_out_values, search.stopped)
@@ -359,7 +360,7 @@ def _measure_family(
     part: Rounds, valid: Rounds, family: Family, seed: int, nan: str, by: Metric
 ) -> list[tuple[Candidate, Floats]]:
     scored = family.scores(part, valid, seed, nan)
-    return [(candidate, evaluate(scores, valid, [by]).per_query[str(by)]) for candidate, scores in scored]
+    return [(candidate, evaluate_rounds(valid, scores, [by]).per_query[str(by)]) for candidate, scores in scored]
 
 
 @dataclass(eq=False)
@@ -447,7 +448,7 @@ class Search:
         self, family: Family, part: Rounds, valid: Rounds, interrupts: Interrupts
     ) -> Iterator[tuple[Candidate, Floats]]:
         for candidate, scores in family.scores(part, valid, self.seed, self.nan):
-            yield candidate, evaluate(scores, valid, [self.by]).per_query[str(self.by)]
+            yield candidate, evaluate_rounds(valid, scores, [self.by]).per_query[str(self.by)]
             if interrupts.requested:
                 self.stopped = "interrupt"
             elif perf_counter() - self._began > self.seconds:

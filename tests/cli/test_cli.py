@@ -50,7 +50,7 @@ def test_train_evaluate_rank(data):
     rounds = read("test.txt")
     expected = load("m").score_rounds(rounds)
     assert np.loadtxt("scores.txt").tolist() == expected.tolist()
-    means = ranktron.evaluate(expected, rounds, "ndcg@10").means
+    means = ranktron.evaluate(rounds, expected, "ndcg@10").means
     assert value["mean"] == means["ndcg@10"]
 
 
