@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read_data, strict_option, table_options
+from ranktron.cli.options import (
+    DATA,
+    as_json,
+    metrics_option,
+    null_option,
+    read_data,
+    read_labels,
+    strict_option,
+    table_options,
+)
 from ranktron.cli.output import print_json
 from ranktron.errors import DataError
 
@@ -70,7 +79,7 @@ def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[M
     from ranktron.metrics.evaluation import evaluate_rounds
     from ranktron.training.model import load
 
-    plain = read_data(data, null or "nan", part="test")  # only the labels are used
+    labels = None
     evaluations = {}
     for run in runs:
         if _kind_of(run) == "model":
@@ -79,9 +88,10 @@ def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[M
             evaluations[run] = evaluate_rounds(rounds, model.score_rounds(rounds), metrics)
             continue
         scores = _scores(run)
-        if scores.shape != plain.labels.shape:
-            raise DataError(f"{run} has {scores.size:,} scores, but the data have {len(plain.labels):,} documents")
-        evaluations[run] = evaluate(plain, scores, metrics, order="input")
+        labels = labels or read_labels(data, null, part="test")
+        if scores.shape != labels.labels.shape:
+            raise DataError(f"{run} has {scores.size:,} scores, but the data have {len(labels.labels):,} documents")
+        evaluations[run] = evaluate(labels, scores, metrics, order="input")
     return evaluations
 
 

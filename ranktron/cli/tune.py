@@ -14,6 +14,7 @@ from ranktron.cli.options import (
     OUT,
     as_json,
     as_metric,
+    categorical_option,
     keep_inputs,
     nan_option,
     null_for,
@@ -57,6 +58,7 @@ _SHOWN_PARAMETERS = ("eta", "C", "n_rounds", "num_leaves")
 @tasks_option
 @nan_option
 @null_option
+@categorical_option
 @table_options
 @as_json
 def tune(

@@ -18,6 +18,7 @@ from ranktron.data.frames import (
     UNGROUPED,
     UNGROUPED_EVAL_SET,
     UNSEEN_NAMES,
+    arrange_columns,
     explained,
     mean_weights,
     read_eval_set,
@@ -322,8 +323,12 @@ class BaseRanker(WithPresets):
 
     def _features(self, X: Any) -> Any:
         """The features to predict for, as scikit-learn checks them; categories become features."""
-        X = take_features(X, self.features, first=False)
+        X = self._arranged(take_features(X, self.features, first=False))
         return self._validated(X, reset=False) if self._encoder is None else self._encoder(X)
+
+    def _arranged(self, X: Any) -> Any:
+        """The columns of a data frame in the order of the training set."""
+        return arrange_columns(X, getattr(self, "feature_names_in_", None))
 
     def _validated(self, X: Any, *, reset: bool, **labels: Any) -> Any:
         """What scikit-learn makes of features, and of labels where they are given."""
@@ -347,6 +352,7 @@ class BaseRanker(WithPresets):
             if reset:
                 none = type(X) is np.ndarray and (self.categorical is None or str(self.categorical) == "auto")
                 self._encoder = None if none else fit_encoder(X, self.categorical, NAN.check(self.nan))
+            X = X if reset else self._arranged(X)
             if self._encoder is None:
                 X, y = self._validated(X, y=y, y_numeric=True, reset=reset)
                 return X, y, getattr(self, "feature_names_in_", None)
