@@ -14,6 +14,7 @@ from ranktron.errors import DataError, RanktronError
 from ranktron.service.config import Config
 from ranktron.service.service import RankingService
 from ranktron.store.errors import RequestError
+from ranktron.store.journal.journal import CAPACITY
 from ranktron.store.messages import Definition, Document, FeedbackRequest, RankRequest
 
 NAMES, IDS = ["a", "b", "c"], [f"d{i}" for i in range(5)]
@@ -141,11 +142,11 @@ def test_folders_that_cannot_be_opened_get_one_error(tmp_path, spoil):
 @pytest.mark.parametrize(
     "forge",
     [
-        "UPDATE entries SET body = (SELECT body FROM entries WHERE key % 1099511627776 = 3) WHERE key % 1099511627776 = 7",
-        "UPDATE entries SET checksum = checksum + 1 WHERE key % 1099511627776 = 5",
-        "DELETE FROM entries WHERE key % 1099511627776 = 6",
-        "DELETE FROM entries WHERE key % 1099511627776 >= 9",
-        "UPDATE rounds SET body = zeroblob(20) WHERE key % 1099511627776 = 4",
+        f"UPDATE entries SET body = x'00' WHERE key % {CAPACITY} = 7",
+        f"UPDATE entries SET checksum = checksum + 1 WHERE key % {CAPACITY} = 5",
+        f"DELETE FROM entries WHERE key % {CAPACITY} = 6",
+        f"DELETE FROM entries WHERE key % {CAPACITY} >= 9",
+        f"UPDATE rounds SET body = zeroblob(20) WHERE key % {CAPACITY} = 4",
     ],
 )
 def test_forged_entries_set_their_ranker_aside(tmp_path, forge):
