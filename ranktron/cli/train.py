@@ -16,8 +16,11 @@ from ranktron.cli.options import (
     AlgorithmOptions,
     as_json,
     as_metric,
+    click_log_options,
     epochs_option,
     keep_inputs,
+    log_columns,
+    log_options,
     map_option,
     metrics_option,
     nan_option,
@@ -25,7 +28,6 @@ from ranktron.cli.options import (
     null_option,
     preset_option,
     read_data,
-    reading_options,
     scale_option,
     table_options,
     take_options,
@@ -96,6 +98,7 @@ def _wrap(text: str, indent: int) -> list[str]:
     help="DATA is a click log (see `ranktron clicks`): learn from its clicks, with position bias estimated by this "
     "method. For ranksvm (then the default), rankmm and hinge.",
 )
+@click_log_options("impression", "position", "click", "item", "ranker", "exploration", "propensity")
 @parts_options
 @click.option("--from", "start", type=DATA, help="Model to continue training, exactly where it stopped.")
 @click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
@@ -147,6 +150,9 @@ class TrainOptions:
             raise click.UsageError(
                 "--from keeps the model's algorithm, parameters, imputation, scaling and map: leave these options out"
             )
+        named = log_columns()
+        if named and not self.clicks:
+            raise click.UsageError(f"--{next(iter(named))} names a column of a click log: add --clicks auto")
         if self.clicks and (self.start or self.feedback or algorithm.algo not in (None, *CLICK_ALGORITHMS)):
             raise click.UsageError(
                 "--clicks cannot be combined with --from or --feedback, and needs one of the algorithms "
@@ -232,9 +238,8 @@ def _read_log(path: str, method: str) -> WeightedLog:
     from ranktron.data.io import read_click_log
     from ranktron.learners.clicks.estimating import weigh_log
 
-    options = {name: reading_options().get(name) for name in ("features", "drop", "format")}
     with show_activity(f"reading {path}"):
-        rounds, impressions = read_click_log(path, **options)
+        rounds, impressions = read_click_log(path, **log_options())
         if rounds is None:
             raise DataError(f"{path}: there is no feature in it")
         return weigh_log(impressions, rounds, None if method == "auto" else method)

@@ -29,7 +29,9 @@ COMMON_NAMES = {
         ("doc", "document", "item", "id"),
     ),
 }
-CLICKS = ("click", "clicked", "is_click", "click_bool", "position", "pos", "rank")
+CLICK_NAMES = ("click", "clicked", "is_clicked", "is_click", "click_bool")
+POSITION_NAMES = ("position", "pos", "rank")
+CLICKS = (*CLICK_NAMES, *POSITION_NAMES)
 """Columns of click logs whose values are known only after the documents were shown."""
 UNNAMED = ("", "Unnamed: 0")
 """Names of a data frame's index in a CSV file."""
