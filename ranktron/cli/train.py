@@ -29,6 +29,7 @@ from ranktron.cli.options import (
     null_option,
     preset_option,
     read_data,
+    read_training_data,
     reading_options,
     scale_option,
     table_options,
@@ -208,7 +209,7 @@ def _train_in_memory(plan: TrainingPlan, options: TrainOptions, null: str, start
     from ranktron.training.fit import train as train_model
 
     log = _read_log(options.data, options.clicks) if options.clicks else None
-    rounds = read_data(options.data, null, start, part="train") if log is None else log.lists
+    rounds = read_training_data(options.data, null, start) if log is None else log.lists
     valid = read_data(options.valid, null, rounds, part="vali") if options.valid else None
     with show_progress(f"training {plan.algorithm}", plan.schedule.epochs * len(rounds)) as step, show_log():
         weights = None if log is None else log.weights

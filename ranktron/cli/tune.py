@@ -19,7 +19,7 @@ from ranktron.cli.options import (
     nan_option,
     null_for,
     null_option,
-    read_data,
+    read_training_data,
     table_options,
 )
 from ranktron.cli.output import print_json, print_widest, show_activity, table
@@ -78,7 +78,7 @@ def tune(
     keep_inputs(out, data)
     if trees:
         learners = (*(learners or LEARNERS), TREES)
-    rounds = read_data(data, null or null_for(None, nan), part="train")
+    rounds = read_training_data(data, null or null_for(None, nan))
     if dask is None:  # not within the time budget
         with show_activity("preparing (compiling on the first run only)"):
             compile_families(rounds, metric, learners or None, exportable, nan or "error")
