@@ -173,6 +173,7 @@ class RankerAnswer(ResponseBody, omit_defaults=True):
     rounds: int
     open: int
     map: str | None
+    exports: Annotated[list[str], Meta(description="targets of `ranktron export` that can compute its scores")]
     close_after: float | None = None
     scale: str | None = None
     note: str = ""
