@@ -62,6 +62,7 @@ def evaluate(
         _show_parts(evaluate_on_parts(loaded, data, metrics, null or "error", dask), model, data, metrics, as_json)
         return
     rounds = read_data(data, null, loaded, part="test")
+    drifts = loaded.warn_of_drift(rounds, model)
     scores = loaded.score_rounds(rounds)
     evaluation = measure(scores, rounds, metrics)
     filled = loaded.fill(rounds)
@@ -72,7 +73,8 @@ def evaluate(
     if curve:
         _draw(curve, model, rounds, scores, best.sign * filled.X[:, best.column].astype(float), feature)
     if as_json:
-        print_json(_as_content(evaluation, metrics, chance, {"feature": feature, **best.means}))
+        content = _as_content(evaluation, metrics, chance, {"feature": feature, **best.means})
+        print_json({**content, "drift": [drift._asdict() for drift in drifts]})
         return
     rows = [(m, evaluation.means[m], _interval(evaluation, m), chance[m], best.means[m]) for m in map(str, metrics)]
     columns = ["metric", "model", "95 % interval", "random", f"best feature ({feature})"]

@@ -118,7 +118,7 @@ class Family:
         first = self.candidates[0]
         if algorithm(first.learner).solver() is not None:
             for each in self.candidates:
-                trained = train(each.plan(seed, nan), part)
+                trained = train(each.plan(seed, nan), part, ranges=False)
                 yield each, trained.model.score_rounds(valid)
                 if trained.history.interrupted:
                     return
@@ -314,7 +314,7 @@ def tune_rounds(
         search.run(interrupts)
     best = search.ranked()[0].candidate
     plan = best.plan(seed, nan)
-    values = evaluate(train(plan, rest).model.score_rounds(test), test, [by])
+    values = evaluate(train(plan, rest, ranges=False).model.score_rounds(test), test, [by])
     low, high = values.interval(str(by))
     held_out_values = {"mean": values.means[str(by)], "low": low, "high": high, "queries": len(test)}
     return Tuned(train(plan, rounds).model, search.table(), held_out_values, search.stopped)
