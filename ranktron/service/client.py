@@ -307,11 +307,12 @@ class Client(ServiceConnection, ExperimentCalls):
         self,
         name: str,
         features: Sequence[str],
-        algorithm: str = "topk",
+        algorithm: str = "",
         parameters: Mapping[str, Any] | None = None,
         labels: tuple[float, float] = (0, 4),
         close_after: float | None = None,
         scale: str | None = None,
+        learns_from: str | None = None,
     ) -> dict[str, Any]:
         """Creates a ranker; idempotent.
 
@@ -322,7 +323,7 @@ class Client(ServiceConnection, ExperimentCalls):
         features : sequence of str
             Names of the features, in the order in which documents list their values.
         algorithm : str
-            One of `ranktron.ALGORITHMS` that learns online.
+            One of `ranktron.ALGORITHMS` that learns online, instead of `learns_from`.
         parameters : dict, optional
             Parameters of the algorithm that differ from their defaults.
         labels : (float, float)
@@ -332,8 +333,12 @@ class Client(ServiceConnection, ExperimentCalls):
         scale : str, optional
             How features are scaled within each list: "standard-query", "minmax-query" or "none"; by default the
             algorithm's own choice.
+        learns_from : {"clicks", "top-labels", "labels"}, optional
+            What will come back: clicks (the default), labels of the first documents, or labels of whole lists.
         """
-        definition: dict[str, Any] = {"features": list(features), "algorithm": algorithm, "labels": list(labels)}
+        definition: dict[str, Any] = {"features": list(features), "labels": list(labels)}
+        definition |= {"algorithm": algorithm} if algorithm else {}
+        definition |= {} if learns_from is None else {"learns_from": learns_from}
         definition |= {} if close_after is None else {"close_after": close_after}
         definition |= {} if scale is None else {"scale": scale}
         return self._request("PUT", self._path(name), {**definition, "parameters": dict(parameters or {})})

@@ -299,7 +299,7 @@ def test_a_database_that_was_set_back_is_named(serving, state):
         talk.play(3)
     serving.edit(state, "DELETE FROM entries WHERE key = (SELECT max(key) FROM entries)")
     service = serving.service(state)
-    assert "version 3 was acknowledged, but its log ends at version 2" in service.quarantined["shop"].message
+    assert "version 3 was acknowledged, but its log ends at version 2" in service.engine.quarantined["shop"].message
     service.journal.close()
 
 
@@ -329,7 +329,7 @@ def test_snapshots_are_kept_removed_and_put_away(serving, state, caplog):
     assert before == 2
     with serving(state) as talk:
         talk.ask("DELETE", "/v1/rankers/shop")
-        assert talk.service._rankers._snapshots(1).versions() == []
+        assert talk.service.engine._snapshots(1).versions() == []
 
 
 def test_a_snapshot_of_another_ranker_is_marked_and_an_older_one_used(serving, state):
