@@ -209,13 +209,15 @@ class FeatureRanges:
         if names is None:
             names = rounds.feature_names or [str(j + rounds.first_index) for j in range(rounds.n_features)]
         names = [names[j] for j in self.columns.tolist()]
-        psi = self.distances(shares.mean)
-        found = self._left(psi, shares, quantiles, names)
+        constant = _constant(quantiles, shares.mean) & ~self.constant
+        places = np.union1d(self.left(shares), np.flatnonzero(constant & self._significant(shares)))
+        found = {j: self.drift(shares, j, names[j], quantiles, bool(constant[j])) for j in places.tolist()}
         scores = _standardise(sample.X, sample.offsets)
         by_label, others = _label_correlations(scores, sample.labels), _partner_correlations(scores, self.partners)
         found |= {j: drift for j, drift in self._turned(by_label, names).items() if j not in found}
         found |= {j: drift for j, drift in self._parted(others, names, found).items() if j not in found}
-        drifts = [drift._replace(psi=float(psi[j])) for j, drift in sorted(found.items())]
+        psi = self.distances(shares.mean).tolist()
+        drifts = [drift._replace(psi=psi[j]) for j, drift in sorted(found.items())]
         return sorted(drifts, key=lambda drift: -drift.psi)
 
     def distances(self, shares: Table) -> Floats:
@@ -226,28 +228,46 @@ class FeatureRanges:
         shares : array of shape (features, 13)
             The shares of other data, by the quantiles of the training data.
         """
-        p, q = np.maximum(self.shares, _RARE).astype(float), np.maximum(shares, _RARE)
-        distances: Floats = ((p - q) * np.log(p / q)).sum(axis=1)
-        return distances
+        return _stability(self.shares, shares)
 
     @property
     def _threshold(self) -> float:
         """The normal deviate beyond which a change is significant, among all that are looked at."""
         return _deviate(FALSE_ALARMS / (2.0 * max(len(self.columns), 1) * (BINS + 1 + _PARTNERS)))
 
-    def _left(self, psi: Floats, shares: Means, quantiles: Matrix, names: Sequence[str]) -> dict[int, Drift]:
-        """The features whose values have another distribution, by their place in `columns`."""
-        constant = _constant(quantiles, shares.mean) & ~self.constant
+    def left(self, shares: Means) -> Integers:
+        """The places in `columns` of features whose distribution has changed much and significantly.
+
+        Parameters
+        ----------
+        shares : Means
+            The shares of other data, by the quantiles of the training data.
+        """
+        return np.flatnonzero(self._significant(shares) & (self.distances(shares.mean) >= LARGE))
+
+    def drift(self, shares: Means, j: int, name: str, quantiles: Table | None = None, constant: bool = False) -> Drift:
+        """What has changed in the distribution of a feature.
+
+        Parameters
+        ----------
+        shares : Means
+            The shares of other data, by the quantiles of the training data.
+        j : int
+            The place of the feature in `columns`.
+        name : str
+            Its name.
+        quantiles : float32, (features, 11), optional
+            Minimum, deciles and maximum of the other data.
+        constant : bool
+            Whether the feature is constant in the other data only.
+        """
+        own = None if quantiles is None else quantiles[j]
+        kind, training, data, detail = _describe(self.shares[j], self.quantiles[j], shares.mean[j], own, constant)
+        return Drift(name, kind, training, data, detail, float(_stability(self.shares[j], shares.mean[j])))
+
+    def _significant(self, shares: Means) -> npt.NDArray[np.bool_]:
         before = Means(self.shares, self.spread, np.full(self.shares.shape, self.queries))
-        significant = (np.abs(before.distances(shares)) > self._threshold).any(axis=1)
-        left = np.flatnonzero(significant & ((psi >= LARGE) | constant))
-        drifts = {}
-        for j in left.tolist():
-            kind, training, data, detail = _describe(
-                self.shares[j], self.quantiles[j], shares.mean[j], quantiles[j], bool(constant[j])
-            )
-            drifts[j] = Drift(names[j], kind, training, data, detail)
-        return drifts
+        return np.asarray((np.abs(before.distances(shares)) > self._threshold).any(axis=1))
 
     def _turned(self, by_label: Means, names: Sequence[str]) -> dict[int, Drift]:
         """The features whose correlation with the labels is another one."""
@@ -330,6 +350,13 @@ class FeatureRanges:
         return ranges
 
 
+def _stability(before: Table, after: Table) -> Floats:
+    """The population stability index over the last axis."""
+    p, q = np.maximum(before, _RARE).astype(float), np.maximum(after, _RARE)
+    index: Floats = ((p - q) * np.log(p / q)).sum(axis=-1)
+    return index
+
+
 def warn_of_drift(drifts: Sequence[Drift], ranges: FeatureRanges, name: str) -> None:
     """One warning that names the features, the kinds of change and the numbers; none without drift."""
     if not drifts:
@@ -339,17 +366,17 @@ def warn_of_drift(drifts: Sequence[Drift], ranges: FeatureRanges, name: str) -> 
     if len(drifts) > max(2, len(ranges.columns) // 4):
         advice = "so many have changed that columns may be shifted or named wrongly: check their order"
     warn(
-        f"{len(drifts)} of {len(ranges.columns)} features have left the training data of {name} "
+        f"{len(drifts)} of {len(ranges.columns)} features {'has' if len(drifts) == 1 else 'have'} left the training data of {name} "
         f"({ranges.documents:,} documents of {ranges.queries:,} queries): {shown}; {advice}, or train on such data"
     )
 
 
 def _describe(
-    before: Table, trained: Table, after: Table, quantiles: Table, constant: bool
+    before: Table, trained: Table, after: Table, quantiles: Table | None, constant: bool
 ) -> tuple[str, float, float, str]:
     """The kind of a change of distribution, its numbers in training and now, and both in words."""
     low, middle, high = (float(trained[k]) for k in (0, QUANTILES // 2, -1))
-    now = float(quantiles[QUANTILES // 2])
+    now = middle if quantiles is None else float(quantiles[QUANTILES // 2])
     changes = {"missing": MISSING, "below": BELOW, "above": ABOVE}
     shares = {kind: (float(before[k]), float(after[k])) for kind, k in changes.items()}
     if abs(shares["missing"][1] - shares["missing"][0]) >= 0.1:
@@ -357,7 +384,7 @@ def _describe(
         return "missing", training, data, f"is missing in {data:.0%} of the documents (training: {training:.0%})"
     if constant:
         return "constant", middle, now, f"is always {now:.4g} (training: {low:.4g} to {high:.4g})"
-    medians = f"median {now:.4g}, training: {middle:.4g}"
+    medians = f"median in training: {middle:.4g}" if quantiles is None else f"median {now:.4g}, training: {middle:.4g}"
     for kind, limit in (("below", low), ("above", high)):
         training, data = shares[kind]
         if data >= 0.1:

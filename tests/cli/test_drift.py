@@ -36,7 +36,7 @@ def test_evaluate_warns_once_and_names_features_change_and_numbers(files):
     code, out, err = files("evaluate", "m", "broken.csv")
     assert code == 0
     assert err.count("\n") == 1
-    assert "1 of 6 features have left the training data of m" in err
+    assert "1 of 6 features has left the training data of m" in err
     assert "of 60 queries): '3' is" in err
     assert "(median" in err
     assert "train on such data" in err

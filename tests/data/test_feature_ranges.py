@@ -329,7 +329,7 @@ def test_features_are_found_by_name_and_kept_in_the_model_file(tmp_path):
     assert again.drifts(reordered) == []
     X = reordered.X.copy()
     X[:, 1] = 5.0
-    with pytest.warns(RankingWarning, match="1 of 3 features have left .* of my.model .*'a' is always 5") as caught:
+    with pytest.warns(RankingWarning, match="1 of 3 features has left .* of my.model .*'a' is always 5") as caught:
         (drift,) = again.warn_of_drift(replace(reordered, X=X), "my.model")
     assert len(caught) == 1
     assert (drift.feature, drift.kind, drift.data) == ("a", "constant", 5.0)
