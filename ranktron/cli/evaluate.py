@@ -76,6 +76,7 @@ def evaluate(
         return
     rounds = read_clicks_as_labels(data, null, loaded) if clicks else read_data(data, null, loaded, part="test")
     refuse_uninformative(data, rounds, "there is nothing to measure")
+    drifts = loaded.warn_of_drift(rounds, model)
     scores = loaded.score_rounds(rounds)
     evaluation = evaluate_rounds(rounds, scores, metrics)
     filled = loaded.fill(rounds)
@@ -87,7 +88,8 @@ def evaluate(
     if curve:
         _draw(curve, model, rounds, scores, best.sign * filled.X[:, best.column].astype(float), feature)
     if as_json:
-        print_json(_as_content(evaluation, metrics, chance, {"feature": feature, **best.means}))
+        content = _as_content(evaluation, metrics, chance, {"feature": feature, **best.means})
+        print_json({**content, "drift": [drift._asdict() for drift in drifts]})
         return
     rows = [(m, evaluation.means[m], _interval(evaluation, m), chance[m], best.means[m]) for m in map(str, metrics)]
     columns = ["metric", "model", "95 % interval", "random", f"best feature ({feature})"]

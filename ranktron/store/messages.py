@@ -296,6 +296,31 @@ class Weight(ResponseBody):
     drift: float
 
 
+class FeatureDistance(ResponseBody):
+    """How far the values of a feature are from the training data: the population stability index over its deciles.
+
+    `missing` is the share of documents without a value, `left` says what has changed if the change is large and
+    significant.
+    """
+
+    feature: str
+    distance: float
+    missing: float
+    left: str
+
+
+class FeatureDistances(ResponseBody):
+    """The distances of all features, once `needed` lists have been compared.
+
+    They are compared with the training data, or with the ranker's first lists if it was not trained; none yet: null.
+    """
+
+    reference: Literal["training data", "first lists"] | None
+    lists: int
+    needed: int
+    features: list[FeatureDistance]
+
+
 class Updates(ResponseBody):
     """The norm of the updates of the weights: the mean of the last 100, and the last one.
 
@@ -355,6 +380,7 @@ class DashboardAnswer(ResponseBody):
     recent: list[Recent]
     health: Health
     map: str | None
+    distances: FeatureDistances
 
 
 class ErrorBody(ResponseBody):
