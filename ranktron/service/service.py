@@ -65,7 +65,15 @@ from ranktron.store.rankers import apply_entry, views
 from ranktron.store.rankers import feedback as feedbacks
 from ranktron.store.rankers.journal_writer import RESERVE
 from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.rankers.models import Upload, blank_model, complete, encode_definition, note_other_kind, read_upload
+from ranktron.store.rankers.models import (
+    NewStart,
+    Upload,
+    blank_model,
+    complete,
+    encode_definition,
+    note_other_kind,
+    read_upload,
+)
 from ranktron.store.rankers.open_rounds import RoundIds
 from ranktron.store.rankers.recovery import Quarantined, crash_file, recover_ranker
 from ranktron.store.rankers.stats import observed_quality
@@ -317,9 +325,9 @@ class RankingService:
         """Creates a ranker; idempotent for the same definition."""
         return views.ranker(await self._rankers.create(name, definition, self._writer))
 
-    async def create_from_model(self, name: str, data: bytes) -> RankerAnswer:
+    async def create_from_model(self, name: str, data: bytes, new: NewStart | None = None) -> RankerAnswer:
         """Creates a ranker from a model file; idempotent for the same file, even if the ranker has learnt since."""
-        live = await self._rankers.create_from_model(name, await self._read(data, None), self._writer)
+        live = await self._rankers.create_from_model(name, await self._read(data, None, new), self._writer)
         return views.ranker(live)
 
     async def delete(self, name: str) -> None:
@@ -339,21 +347,24 @@ class RankingService:
 
     # Models and versions
 
-    async def _read(self, data: bytes, definition: Definition | None) -> Upload:
+    async def _read(self, data: bytes, definition: Definition | None, new: NewStart | None) -> Upload:
         """Parses a model file on another thread; one at a time, since files may be large."""
         if self._uploads >= _MAX_UPLOADS:
             raise RequestError(503, "busy", "too many models are waiting to be read: try again")
         self._uploads += 1
         try:
             async with self._upload_lock:
-                return await asyncio.to_thread(read_upload, data, definition, self.config)
+                return await asyncio.to_thread(read_upload, data, definition, self.config, new)
         finally:
             self._uploads -= 1
 
-    async def set_model(self, name: str, data: bytes) -> RankerAnswer:
-        """Replaces a ranker's model by a trained one; if its kind changes, open rounds are dropped."""
+    async def set_model(self, name: str, data: bytes, new: NewStart | None = None) -> RankerAnswer:
+        """Replaces a ranker's model by a trained one; if its kind changes, open rounds are dropped.
+
+        With `new` the model is that of a learner which starts from the weights of the file.
+        """
         live = self.live(name)
-        upload = await self._read(data, live.definition)
+        upload = await self._read(data, live.definition, new)
         before, version, kind = live.template.kind, live.version, upload.model.kind
         if kind != before and version and self.live(name) is live:
             await self.keep(name)  # to roll back to, if this was the wrong file
