@@ -28,6 +28,12 @@ from ranktron.types import Floats
 SCORE = "score"
 """The name of the feature that stands for the scores of a scorer that is not linear."""
 
+DRAWN_LENGTH = 4.0
+"""The length of the weights with which pdgd starts from a model that was not trained to draw rankings.
+
+Such a model says in which order, not how sure it is, and pdgd draws by both: the table in docs/warm-starts.md.
+"""
+
 
 @dataclass(frozen=True, eq=False)
 class LinearStart:
@@ -45,6 +51,9 @@ class LinearStart:
         The index of the first feature in text files.
     encoder, imputer, scaler, map : optional
         What turns documents into the features that the weights are for. All of it stays as it is.
+    drawn : bool
+        Whether the length of the weights says how sure they are of their order. It does not in a trained model that
+        scales its features, unless that is one of pdgd; it does in weights that somebody gives.
 
     Examples
     --------
@@ -61,9 +70,15 @@ class LinearStart:
     imputer: Imputer | None = None
     scaler: Scaler | None = None
     map: FittedMap | None = None
+    drawn: bool = True
 
     def model(
-        self, algorithm: str, parameters: Mapping[str, Any] | None = None, *, trust: float | None = None
+        self,
+        algorithm: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        trust: float | None = None,
+        length: float | None = None,
     ) -> Model:
         """A model of an online algorithm that has these weights and has learnt nothing yet.
 
@@ -74,7 +89,10 @@ class LinearStart:
         parameters : mapping, optional
             Its parameters; those left out have the recommended value.
         trust : float, optional
-            How far the weights may go from these, in Euclidean distance.
+            How far the weights may go from those of the start, in Euclidean distance.
+        length : float, optional
+            The Euclidean length that the weights get, above 0; the order of documents by score stays. By default they
+            are taken as they are, but by pdgd from a model whose length means nothing (`drawn`): then 4.
 
         Examples
         --------
@@ -85,11 +103,17 @@ class LinearStart:
         found = find_algorithm(algorithm)
         completed = found.complete(parameters or {})
         learner = found.learner(len(self.weights), completed)
+        if length is not None and not 0.0 < length < inf:
+            raise DataError(f"the length of weights must be a number above 0, not {length}")
+        if length is None and found.name == "pdgd" and not self.drawn:
+            length = DRAWN_LENGTH
+        before = float(np.linalg.norm(self.weights))
+        weights = self.weights if length is None or before == 0.0 else self.weights * (length / before)
         if not learner.starts:
             raise DataError(
                 f"{algorithm} does not start from given weights: take one of {', '.join(starting_algorithms())}"
             )
-        learner.begin(Start(self.weights, inf if trust is None else trust))
+        learner.begin(Start(weights, inf if trust is None else trust))
         return Model(
             found.name, completed, learner.state(), self.n_features, self.first_index, self.feature_names, self.scaler,
             {}, self.map, self.imputer, self.encoder,
@@ -196,7 +220,7 @@ def _of_model(model: Model, features: Sequence[str] | None) -> LinearStart:
         scaler = Global("standard", scaler.shift, scaler.divisor)
     return LinearStart(
         np.array(weights, float), model.n_features, names, model.first_index, model.encoder, model.imputer, scaler,
-        model.map,
+        model.map, drawn=model.kind == "pdgd" or model.scaler is None,
     )  # fmt: skip
 
 
