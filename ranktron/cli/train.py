@@ -113,6 +113,17 @@ def _wrap(text: str, indent: int) -> list[str]:
 @click_log_options("impression", "position", "click", "item", "ranker", "exploration", "propensity")
 @parts_options
 @click.option("--from", "start", type=DATA, help="Model to continue training, exactly where it stopped.")
+@click.option(
+    "--warm-start",
+    type=DATA,
+    help="Linear model whose weights an online --algo starts from, with its imputation, scaling and map: a model file, "
+    "or XGBoost's gblinear (a dump or a saved model).",
+)
+@click.option(
+    "--trust",
+    type=click.FloatRange(0.0, min_open=True),
+    help="How far the weights may go from those of --warm-start, in Euclidean distance.  [default: no limit]",
+)
 @click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
 @click.option("--curve", type=PICTURE, help="Write the learning curve as an image (.png or .svg).")
 @metrics_option("ndcg@10")
@@ -124,7 +135,8 @@ def train(**options: Any) -> None:
     """Train a ranker on DATA and save it.
 
     Online learners rank each query before they learn from it: the time averages are those of these rankings. Ctrl-C
-    saves the model as trained so far; --from continues from there.
+    saves the model as trained so far; --from continues from there. --warm-start begins anew with the weights of another
+    linear model.
 
     Example: ranktron train train.txt --algo hinge --set eta=0.1 --valid vali.txt --model my.model
     """
@@ -148,6 +160,8 @@ class TrainOptions:
     clicks: str | None
     exportable: bool
     start: str | None  # the model to continue
+    warm_start: str | None  # the model whose weights are the first ones
+    trust: float | None
     out: str
     curve: str | None
     metrics: list[Metric]
@@ -160,7 +174,8 @@ class TrainOptions:
         if self.patience is not None and self.valid is None:
             raise click.UsageError("--patience counts epochs without improvement on a validation set: add --valid")
         categorical = reading_options().get("categorical")
-        self.parts.check({"--clicks": self.clicks, "--feedback": self.feedback, "--categorical": categorical})
+        refused = {"--clicks": self.clicks, "--feedback": self.feedback, "--categorical": categorical}
+        self.parts.check({**refused, "--warm-start": self.warm_start})
         if self.start and (categorical or any(value for name, value in vars(algorithm).items() if name != "epochs")):
             raise click.UsageError(
                 "--from keeps the model's algorithm, parameters, categories, imputation, scaling and map: leave these "
@@ -173,6 +188,13 @@ class TrainOptions:
             self._check_exportable()
         if self.clicks and categorical:
             raise click.UsageError("--clicks takes numbers only: leave --categorical out")
+        if self.trust is not None and not self.warm_start:
+            raise click.UsageError("--trust is a distance from the weights of --warm-start: add it")
+        if self.warm_start and (self.start or algorithm.scale or algorithm.map or algorithm.nan):
+            raise click.UsageError(
+                "--warm-start keeps the model's imputation, scaling and map, and cannot be combined with --from: leave "
+                "these options out"
+            )
         if self.clicks and (self.start or self.feedback or algorithm.algo not in (None, *CLICK_ALGORITHMS)):
             raise click.UsageError(
                 "--clicks cannot be combined with --from or --feedback, and needs one of the algorithms "
@@ -219,9 +241,13 @@ def _train(options: TrainOptions) -> None:
     from ranktron.training.model import load
 
     options.check()
-    keep_inputs(options.out, options.data, options.valid)
+    keep_inputs(options.out, options.data, options.valid, options.warm_start)
     start = load(options.start) if options.start else None
     plan = options.plan(start)
+    if options.warm_start:
+        from ranktron.training.starting import linear_start
+
+        start = linear_start(options.warm_start).model(plan.algorithm, plan.parameters, trust=options.trust)
     null = options.null or null_for(start, plan.nan)
     if options.null not in (None, "error"):
         click.echo(f"--null {null} applies to these files and is not saved with the model; --nan would be", err=True)
