@@ -12,8 +12,11 @@ from ranktron.cli.options import (
     DATA,
     PICTURE,
     as_json,
+    click_log_options,
+    log_columns,
     metrics_option,
     null_option,
+    read_clicks_as_labels,
     read_data,
     strict_option,
     table_options,
@@ -35,14 +38,19 @@ if TYPE_CHECKING:
     help="Let the workers of a Dask cluster read DATA, which may be a pattern: the address of the scheduler, or "
     "`local`. The values are the same; baselines are omitted.",
 )
+@click.option(
+    "--clicks", is_flag=True, help="DATA is a click log: its impressions are the lists, its clicks the labels."
+)
+@click_log_options("impression", "position", "click", "item", "ranker", "exploration", "propensity")
 @metrics_option("ndcg@10,map")
 @null_option
 @table_options
 @strict_option
 @as_json
 def evaluate(
-    model: str, data: str, curve: str | None, dask: str | None, metrics: list[Metric], null: str | None, as_json: bool
-) -> None:
+    model: str, data: str, curve: str | None, dask: str | None, clicks: bool, metrics: list[Metric],
+    null: str | None, as_json: bool,
+) -> None:  # fmt: skip
     """Evaluate MODEL on DATA, and compare it with simple baselines.
 
     The baselines are a random order and the best single feature. That feature is chosen on DATA itself by the first
@@ -54,16 +62,21 @@ def evaluate(
     from ranktron.training.baselines import best_feature, random_means
     from ranktron.training.model import load
 
+    if log_columns() and not clicks:
+        raise click.UsageError(f"--{next(iter(log_columns()))} names a column of a click log: add --clicks")
     loaded = load(model)
     if dask:
+        if clicks:
+            raise click.UsageError("--clicks reads the log in this process: leave it out, or --dask")
         if curve:
             raise click.UsageError(
                 "--curve draws baselines, which need the data in this process: leave it out, or --dask"
             )
         _show_parts(evaluate_on_parts(loaded, data, metrics, null or "error", dask), model, data, metrics, as_json)
         return
-    rounds = read_data(data, null, loaded, part="test")
+    rounds = read_clicks_as_labels(data, null, loaded) if clicks else read_data(data, null, loaded, part="test")
     refuse_uninformative(data, rounds, "there is nothing to measure")
+    drifts = loaded.warn_of_drift(rounds, model)
     scores = loaded.score_rounds(rounds)
     evaluation = evaluate_rounds(rounds, scores, metrics)
     filled = loaded.fill(rounds)
@@ -75,7 +88,8 @@ def evaluate(
     if curve:
         _draw(curve, model, rounds, scores, best.sign * filled.X[:, best.column].astype(float), feature)
     if as_json:
-        print_json(_as_content(evaluation, metrics, chance, {"feature": feature, **best.means}))
+        content = _as_content(evaluation, metrics, chance, {"feature": feature, **best.means})
+        print_json({**content, "drift": [drift._asdict() for drift in drifts]})
         return
     rows = [(m, evaluation.means[m], _interval(evaluation, m), chance[m], best.means[m]) for m in map(str, metrics)]
     columns = ["metric", "model", "95 % interval", "random", f"best feature ({feature})"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from ranktron.kernels.csr_rows import FILL_IN, Sparse, first_infinite
 from ranktron.kernels.dense import first_non_finite, longest_row
 from ranktron.types import Features, Floats, Integers, Matrix, Round
 from ranktron.types.validation import check_count
+
+if TYPE_CHECKING:
+    from ranktron.data.categories import Encoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,8 @@ class Rounds:
         The index of the first feature in text files.
     missing : bool
         Whether features may be missing (NaN); only a model with an imputer takes such data.
+    encoder : Encoder, optional
+        The encoding that made features of the categories of a table; a model that is trained on the rounds keeps it.
 
     Examples
     --------
@@ -64,6 +69,7 @@ class Rounds:
     feature_names: tuple[str, ...] | None = None
     first_index: int = 1
     missing: bool = False
+    encoder: Encoder | None = None
 
     def __post_init__(self) -> None:
         arrays = [a for a in (self.labels, self.offsets, self.qids, self.docids, self.rows) if a is not None]

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ranktron.data import streams
+from ranktron.data.feature_ranges import ENOUGH, FeatureRanges
 from ranktron.data.imputation import fit_imputer, impute
 from ranktron.data.maps import FeatureMap, as_map
 from ranktron.data.query_warnings import (
@@ -125,6 +126,7 @@ def train(
     progress: Callable[[int], None] | None = None,
     consume: bool = False,
     compile_first: bool = False,
+    ranges: bool = True,
 ) -> Trained:
     """Trains a new model, or continues `start`: with the same data and seed, as if training had never stopped.
 
@@ -152,6 +154,8 @@ def train(
         Whether the features of `rounds` and `valid`, two different sets, may be scaled in place.
     compile_first : bool
         Whether to compile what the run calls before its time is measured.
+    ranges : bool
+        Whether a new model keeps the ranges of the features.
 
     Examples
     --------
@@ -167,6 +171,8 @@ def train(
         warn_shared_queries(rounds, valid)
     blank, schedule = start is None, plan.schedule
     start = start or make_untrained(plan, rounds, weights, document_weights)
+    if blank and ranges:  # before features are scaled in place
+        start = with_ranges(start, rounds, labelled=weights is None)
     epoch = int(start.record.get("epoch", 0))
     history = History(epoch=epoch, position=resume_position(start, len(rounds)), first_epoch=epoch)
     history.spread = Spread.of(start.record)
@@ -290,6 +296,7 @@ def make_untrained(
         feature_names=rounds.feature_names,
         scaler=fit_scaler(scaling, filled, weights, document_weights),
         imputer=imputer,
+        encoder=rounds.encoder,
     )
     feature_map = None if plan.map is None else as_map(plan.map)
     if isinstance(model.scaler, Running) and not (feature_map is None and model.blank_learner().rescales):
@@ -299,6 +306,13 @@ def make_untrained(
             "slam, minimax and listnet without a map"
         )
     return model if feature_map is None else replace(model, map=feature_map.fit(scale(filled, model.scaler)))
+
+
+def with_ranges(model: Model, rounds: Rounds, *, labelled: bool = True) -> Model:
+    """The model with the ranges of the features; without them if there are too few queries to compare others with."""
+    if len(rounds) < ENOUGH:
+        return model
+    return replace(model, ranges=FeatureRanges.from_rounds(rounds, labelled=labelled))
 
 
 def play_rescaled(

@@ -81,7 +81,7 @@ def test_one_query_has_no_interval(data):
 
 
 def test_where_a_model_cannot_be_written_nothing_is_trained(data, monkeypatch):
-    monkeypatch.setattr("ranktron.training.tune.tune_rounds", None)  # first, since this imports `train`
+    monkeypatch.setattr("ranktron.training.tune.tune_rounds", None)  # first: the module imports `train`
     monkeypatch.setattr("ranktron.training.fit.train", None)
     for command in ("train", "tune"):
         code, _, err = data(command, "train.txt", "--model", "no/folder/m")
