@@ -77,7 +77,7 @@ def draw(cell, seed):
 
 def ndcg(scores, X, grades):
     test = ranktron.Rounds.from_arrays(X.reshape(-1, D), grades.ravel(), group=[M] * len(X))
-    return ranktron.evaluate(scores, test, [ranktron.metric("ndcg@5")]).means["ndcg@5"]
+    return ranktron.evaluate(test, scores, [ranktron.metric("ndcg@5")]).means["ndcg@5"]
 
 
 def judged(scores, place, clicks, theta):
