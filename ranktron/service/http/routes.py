@@ -133,8 +133,9 @@ def _version_actions(service: RankingService) -> list[Action]:
     def release(name: str, version: str) -> Any:
         return service.release(name, _number(version, "unknown_version", "versions are whole numbers"))
 
-    versions = f"{_ONE}/versions"
+    versions, forget = f"{_ONE}/versions", "Forget a user, and what was learnt from them"
     return [
+        Action("DELETE", f"{_ONE}/users/{{user}}", forget, "admin", None, m.ForgetAnswer, service.forget),
         Action("GET", f"{_ONE}/model", "The model file", "rank", None, bytes, model),
         Action("POST", f"{_ONE}/model", "Start from a trained model", "admin", bytes, m.RankerAnswer, start),
         Action("GET", versions, "The kept versions", "rank", None, m.VersionsAnswer, service.versions),
