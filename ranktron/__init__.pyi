@@ -57,6 +57,9 @@ from ranktron.store.store import Store as Store
 from ranktron.store.store import open as open
 from ranktron.training.model import Model as Model
 from ranktron.training.model import load as load
+from ranktron.training.starting import LinearStart as LinearStart
+from ranktron.training.starting import linear_start as linear_start
+from ranktron.training.starting import start_on_top as start_on_top
 from ranktron.training.tune import tune as tune
 from ranktron.types import Feedback as Feedback
 from ranktron.types import Impression as Impression

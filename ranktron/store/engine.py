@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from time import time
+from time import monotonic, time
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -67,6 +67,7 @@ MAX_PINNED = 100  # pinned versions of a ranker
 _SWEEP_INTERVAL = 64  # rounds, at most, between checks of the limits on open rounds
 CLOSE_INTERVAL = 1.0  # seconds between checks for overdue rounds
 CLOCK_INTERVAL = 60.0  # seconds between records of the clocks
+MAX_COUNTED = 4  # rankers whose features are counted at one time
 MAX_CLOSED = 500  # overdue rounds closed at one time, so that other requests get their turn
 
 
@@ -103,6 +104,7 @@ class Engine:
         self.experiments: list[StoredRanker] = []  # experiments in the same journal, their names prefixed; fixed
         self._changing: Promise[None] | None = None  # the creation or deletion that runs: one at a time; _alone
         self._forgetting: set[int] = set()  # rankers that forget a user at present; forget
+        self._counted_at = 0.0  # when features were counted last; _count_features
         self._sweep_interval = max(1, min(_SWEEP_INTERVAL, config.max_open // 100))  # fixed
         try:
             for stored in self.journal.rankers():
@@ -439,6 +441,7 @@ class Engine:
 
         `closed` is the number of rounds that were closed elsewhere at this time.
         """
+        self._count_features()
         for live in list(self.live_rankers.values()):
             for entry in feedbacks.close_overdue(live):
                 if closed >= MAX_CLOSED or len(self.journal) >= max(1, self.config.max_waiting // 2):
@@ -446,6 +449,17 @@ class Engine:
                 closed += 1
                 mark_retrieved(self.writer.logged(live, entry, entry.round))
         return False
+
+    def _count_features(self) -> None:
+        """Counts the features of the last lists of a few rankers, once a second; logs those that have left."""
+        now = monotonic()
+        if now - self._counted_at < CLOSE_INTERVAL:
+            return
+        self._counted_at = now
+        waiting = [live for live in self.live_rankers.values() if live.features.waiting]
+        for live in sorted(waiting, key=lambda live: live.features.counted_at)[:MAX_COUNTED]:
+            live.features.count(now)
+            live.features.report(live.name)
 
 
 def sealable_entry(

@@ -25,7 +25,7 @@ class ResponseBody(Struct):
 
 
 class Definition(RequestBody):
-    """The definition of a ranker: features, algorithm and its parameters, the lowest and highest label.
+    """The definition of a ranker: features, algorithm and its parameters, the lowest and highest label, the start.
 
     In a complete definition `scale` is None for no scaling.
     """
@@ -47,6 +47,16 @@ class Definition(RequestBody):
             Meta(description="how features are scaled within each list; default: as recommended for the algorithm"),
         ]
         | None
+    ) = None
+    start: (
+        Annotated[
+            dict[Name, float],
+            Meta(description="weights by feature, to start from; the others are 0, and features are taken as given"),
+        ]
+        | None
+    ) = None
+    trust: (
+        Annotated[float, Meta(gt=0.0, description="how far weights may go from those of the start, or from 0")] | None
     ) = None
     model: Annotated[
         str, Meta(description="set by the service: the SHA-256 of the model file; leave out in requests")
@@ -177,6 +187,7 @@ class RankerAnswer(ResponseBody, omit_defaults=True):
     rounds: int
     open: int
     map: str | None
+    exports: Annotated[list[str], Meta(description="targets of `ranktron export` that can compute its scores")]
     close_after: float | None = None
     scale: str | None = None
     note: str = ""
@@ -313,6 +324,31 @@ class Weight(ResponseBody):
     drift: float
 
 
+class FeatureDistance(ResponseBody):
+    """How far the values of a feature are from the training data: the population stability index over its deciles.
+
+    `missing` is the share of documents without a value, `left` says what has changed if the change is large and
+    significant.
+    """
+
+    feature: str
+    distance: float
+    missing: float
+    left: str
+
+
+class FeatureDistances(ResponseBody):
+    """The distances of all features, once `needed` lists have been compared.
+
+    They are compared with the training data, or with the ranker's first lists if it was not trained; none yet: null.
+    """
+
+    reference: Literal["training data", "first lists"] | None
+    lists: int
+    needed: int
+    features: list[FeatureDistance]
+
+
 class Updates(ResponseBody):
     """The norm of the updates of the weights: the mean of the last 100, and the last one.
 
@@ -372,6 +408,7 @@ class DashboardAnswer(ResponseBody):
     recent: list[Recent]
     health: Health
     map: str | None
+    distances: FeatureDistances
 
 
 class ErrorBody(ResponseBody):

@@ -24,6 +24,7 @@ from ranktron.store.messages import (
     Definition,
     Document,
     ExplainAnswer,
+    FeatureDistances,
     FeedbackAnswer,
     FeedbackRequest,
     ForgetAnswer,
@@ -556,6 +557,22 @@ class Ranker:
         self._store._check_usable()
         with self._store._lock:
             return views.ranker(self._store._live(self.name))
+
+    @property
+    def distances(self) -> FeatureDistances:
+        """How far the features of recent lists are from the training data; a log message says when one leaves them.
+
+        A ranker that was made without a model compares with its first 200 lists.
+
+        Examples
+        --------
+        >>> with Store(":memory:") as store:
+        ...     store.ranker("shop", features=["bm25"]).distances
+        FeatureDistances(reference=None, lists=0, needed=100, features=[])
+        """
+        self._store._check_usable()
+        with self._store._lock:
+            return views.distances(self._store._live(self.name))
 
     @property
     def model(self) -> Model:

@@ -127,14 +127,14 @@ class Family:
         first = self.candidates[0]
         if first.learner == TREES:  # the first trees of the largest sum are the smaller one
             largest = max(self.candidates, key=lambda each: each.parameters["n_rounds"])
-            model = train(largest.plan(seed, nan), part).model
+            model = train(largest.plan(seed, nan), part, ranges=False).model
             for each in self.candidates:
                 state = first_trees(model.state, each.parameters["n_rounds"])
                 yield each, replace(model, state=state).score_rounds(valid)
             return
         if algorithm(first.learner).solver() is not None:
             for each in self.candidates:
-                trained = train(each.plan(seed, nan), part)
+                trained = train(each.plan(seed, nan), part, ranges=False)
                 yield each, trained.model.score_rounds(valid)
                 if trained.history.interrupted:
                     return
@@ -338,7 +338,7 @@ def tune_rounds(
         search.run(interrupts)
     best = search.ranked()[0].candidate
     plan = best.plan(seed, nan)
-    values = evaluate_rounds(test, train(plan, rest).model.score_rounds(test), [by])
+    values = evaluate_rounds(test, train(plan, rest, ranges=False).model.score_rounds(test), [by])
     low, high = values.interval(str(by))
     held_out_values = {"mean": values.means[str(by)], "low": low, "high": high, "queries": len(test)}
     return Tuned(train(plan, rounds).model, search.table(), held_out_values, search.stopped)
