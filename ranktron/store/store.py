@@ -27,6 +27,7 @@ from ranktron.store.messages import (
     FeatureDistances,
     FeedbackAnswer,
     FeedbackRequest,
+    ForgetAnswer,
     FullAnswer,
     FullRequest,
     LearnsFrom,
@@ -151,6 +152,7 @@ class Store:
         labels: tuple[float, float] = (0.0, 4.0),
         close_after: float | None = None,
         scale: str | None = None,
+        history: Literal["prune", "keep"] = "prune",
         model: Model | bytes | str | os.PathLike[str] | None = None,
         **more: Any,
     ) -> Ranker:
@@ -174,6 +176,8 @@ class Store:
             The seconds after which a ranking without feedback counts as one without a click.
         scale : {"none", "standard-query", "minmax-query"}, optional
             How features are scaled within each list; by default as is recommended for the algorithm.
+        history : {"prune", "keep"}
+            Whether answered rankings are kept, which `forget` needs, and then `user` in every ranking.
         model : Model, bytes or path, optional
             A trained model or its file, which the ranker starts with, instead of a definition.
 
@@ -205,6 +209,7 @@ class Store:
             "labels": labels,
             "close_after": close_after,
             "scale": scale,
+            "history": history,
         }
         try:
             definition = msgspec.convert(given, Definition)
@@ -600,6 +605,33 @@ class Ranker:
         'pdgd'
         """
         self.model.save(path)
+
+    def forget(self, user: str) -> ForgetAnswer:
+        """Forgets a user: the weights are then those of a replay without this person's feedback, which is erased.
+
+        Only for rankers made with `history="keep"`. Others may rank and learn meanwhile; at the end the ranker refuses
+        for a moment. Kept versions, uploaded models and backups are not reached; the answer lists the former.
+
+        Parameters
+        ----------
+        user : str
+            The user, as rankings named them.
+
+        Examples
+        --------
+        >>> with Store(":memory:") as store:
+        ...     shop = store.ranker("shop", features=["bm25"], history="keep")
+        ...     for user in "u1", "u2":
+        ...         ranking = shop.rank({"a": [1.0], "b": [2.0]}, user=user)
+        ...         answer = shop.feedback(ranking.id, clicked=["b"])
+        ...     shop.forget("u1")
+        ForgetAnswer(version=3, entries=1, open=0, kept=[], models=[])
+        """
+        store = self._store
+        store._check_usable()
+        with store._lock:
+            live = store._live(self.name)
+        return store._finish(store._engine.forget(live, user))
 
     # Versions
 

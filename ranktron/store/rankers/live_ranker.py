@@ -205,6 +205,8 @@ class LiveRanker:
         *,
         stored: bool,
     ) -> ShownList:
+        if self.definition.history == "keep" and not user:
+            raise RequestError(422, "no_user", "this ranker can forget users (`history`): every ranking needs `user`")
         rounds = self.rounds
         scores = ranking.scores[ranking.order]
         _check_finite(scores)
