@@ -12,7 +12,6 @@ import sys
 import tempfile
 import threading
 import time
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -56,22 +55,19 @@ def times(act, arguments):
     return took
 
 
-def commits(folder, size, count=300):
-    """Seconds of a commit of so many bytes by SQLite alone."""
-    with sqlite3.connect(folder / "peer.sqlite", isolation_level=None) as peer:
-        peer.execute("PRAGMA journal_mode = WAL")
-        peer.execute("PRAGMA synchronous = FULL")
-        peer.execute("CREATE TABLE rows (key INTEGER PRIMARY KEY, body BLOB NOT NULL)")
-        body = bytes(size)
+class Peer:
+    """SQLite alone, set up as the store has it."""
 
-        def commit(_number):
-            peer.execute("BEGIN IMMEDIATE")
-            peer.execute("INSERT INTO rows (body) VALUES (?)", (body,))
-            peer.execute("COMMIT")
+    def __init__(self, folder):
+        self.connection = sqlite3.connect(folder / "peer.sqlite", isolation_level=None)
+        self.connection.execute("PRAGMA journal_mode = WAL")
+        self.connection.execute("PRAGMA synchronous = FULL")
+        self.connection.execute("CREATE TABLE rows (key INTEGER PRIMARY KEY, body BLOB NOT NULL)")
 
-        took = times(commit, range(count))
-    peer.close()
-    return took
+    def commit(self, body):
+        self.connection.execute("BEGIN IMMEDIATE")
+        self.connection.execute("INSERT INTO rows (body) VALUES (?)", (body,))
+        self.connection.execute("COMMIT")
 
 
 def ranked(folder):
@@ -101,19 +97,17 @@ def on_disk(folder):
         shop = store.ranker("shop", features=NAMES, scale="none")
 
         def learn(_number):
+            ranking = shop.rank(X, IDS)
             began = time.perf_counter()
-            shop.feedback(shown.pop().id, clicked=IDS[:0])
+            shop.feedback(ranking.id, clicked=IDS[:0])
             return time.perf_counter() - began
 
-        ours, peers = [], []
-        for _ in range(6):  # by turns
-            for _ in range(50):
-                shown = [shop.rank(X, IDS)]
-                ours += times(learn, [0])
-            journal = store._engine.journal
-            size = journal.look_up("SELECT avg(length(body)) FROM rounds")[0][0]
-            size += journal.look_up("SELECT avg(length(body)) FROM entries")[0][0]
-            peers += commits(Path(tempfile.mkdtemp(dir=folder)), int(size), 50)
+        learn(0)
+        journal, alone = store._engine.journal, Peer(folder)
+        size = sum(journal.look_up(f"SELECT avg(length(body)) FROM {table}")[0][0] for table in ("rounds", "entries"))
+        pairs = [(learn(number), times(alone.commit, [bytes(int(size))])[0]) for number in range(600)]  # by turns
+        alone.connection.close()
+        ours, peers = zip(*pairs[100:], strict=True)
         took, peer = statistics.median(ours), statistics.median(peers)
         yield row(
             "feedback on disk: seconds, beside one SQLite commit", took, peer, "at most twice", took <= 2.0 * peer
@@ -161,10 +155,8 @@ def opened(folder, count=FEEDBACKS):
 
 
 def run_python(code, *arguments):
-    told = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], check=True, capture_output=True, text=True
-    )
-    return told.stdout
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def first(folder):
@@ -188,9 +180,5 @@ def run():
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as made:
-        for part in (ranked, on_disk, first, opened):
-            for result in islice(part(Path(made)), None):
-                print(
-                    f"{result['what']}: {result['ours']:.6g} ({result['peer'] or 0:.6g})  {result['bar']}", flush=True
-                )
+    for result in run():
+        print(f"{result['what']}: {result['ours']:.6g} (peer {result['peer'] or 0:.6g})  {result['bar']}")
