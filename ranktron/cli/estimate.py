@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -191,7 +190,8 @@ def _as_content(log: _Log, shown: Estimate, by_model: dict[str, dict[str, Estima
 
 
 def _numbers(estimate: Estimate) -> dict[str, Any]:
-    return {name: value if math.isfinite(value) else None for name, value in asdict(estimate).items() if name != "n"}
+    numbers = {name: getattr(estimate, name) for name in ("value", "low", "high", "effective_size", "mean_weight")}
+    return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
 
 
 def _draw(path: str, log: str, shown: Estimate, by_model: dict[str, dict[str, Estimate]]) -> None:

@@ -43,7 +43,7 @@ def info(data: str, null: str | None, as_json: bool) -> None:
     with from_standard_input(data) as path:
         options = reading_options()
         judgments = options.pop("judgments", None)
-        texts = read_text_columns(input_file(str(path)), **options)
+        texts = read_text_columns(input_file(str(path)), labelled=judgments is None, **options)
         summary = describe(_read_numbers(str(path), null or "nan", texts))
     if texts is not None:
         summary["columns"] = texts.roles._asdict() | ({"label": judgments} if judgments else {})

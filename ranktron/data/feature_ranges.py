@@ -365,9 +365,9 @@ def warn_of_drift(drifts: Sequence[Drift], ranges: FeatureRanges, name: str) -> 
     advice = "check how these features are computed, their units and their columns"
     if len(drifts) > max(2, len(ranges.columns) // 4):
         advice = "so many have changed that columns may be shifted or named wrongly: check their order"
-    verb = "has" if len(drifts) == 1 else "have"
+    have = "has" if len(drifts) == 1 else "have"
     warn(
-        f"{len(drifts)} of {len(ranges.columns)} features {verb} left the training data of {name} "
+        f"{len(drifts)} of {len(ranges.columns)} features {have} left the training data of {name} "
         f"({ranges.documents:,} documents of {ranges.queries:,} queries): {shown}; {advice}, or train on such data"
     )
 

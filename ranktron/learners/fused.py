@@ -32,7 +32,9 @@ from ranktron.types import Feedback, Floats, Integers, Ranking, Round, Step, Tur
 
 def can_fuse(learner: object) -> TypeGuard[Linear]:
     """Whether fused passes support a learner; otherwise `play` is used."""
-    return type(learner) is Linear and learner.fused is not None
+    if type(learner) is not Linear or learner.fused is None:
+        return False
+    return learner.start is None or not learner.start.bounded  # compiled passes do not project
 
 
 @jit

@@ -46,7 +46,7 @@ from ranktron.store.messages import (
 )
 from ranktron.store.rankers import views
 from ranktron.store.rankers.live_ranker import LiveRanker
-from ranktron.store.rankers.models import Upload, read_upload
+from ranktron.store.rankers.models import NewStart, Upload, read_upload
 from ranktron.training.model import Model
 
 if TYPE_CHECKING:
@@ -150,9 +150,9 @@ class RankingService:
         """Creates a ranker; idempotent for the same definition."""
         return views.ranker(await finished(self.engine.create(name, definition)))
 
-    async def create_from_model(self, name: str, data: bytes) -> RankerAnswer:
+    async def create_from_model(self, name: str, data: bytes, new: NewStart | None = None) -> RankerAnswer:
         """Creates a ranker from a model file; idempotent for the same file, even if the ranker has learnt since."""
-        upload = await self._read(data, None)
+        upload = await self._read(data, None, new)
         return views.ranker(await finished(self.engine.create_from_model(name, upload)))
 
     async def delete(self, name: str) -> None:
@@ -172,21 +172,24 @@ class RankingService:
 
     # Models and versions
 
-    async def _read(self, data: bytes, definition: Definition | None) -> Upload:
+    async def _read(self, data: bytes, definition: Definition | None, new: NewStart | None) -> Upload:
         """Parses a model file on another thread; one at a time, since files may be large."""
         if self._uploads >= _MAX_UPLOADS:
             raise RequestError(503, "busy", "too many models are waiting to be read: try again")
         self._uploads += 1
         try:
             async with self._upload_lock:
-                return await asyncio.to_thread(read_upload, data, definition, self.config)
+                return await asyncio.to_thread(read_upload, data, definition, self.config, new)
         finally:
             self._uploads -= 1
 
-    async def set_model(self, name: str, data: bytes) -> RankerAnswer:
-        """Replaces a ranker's model by a trained one; if its kind changes, open rounds are dropped."""
+    async def set_model(self, name: str, data: bytes, new: NewStart | None = None) -> RankerAnswer:
+        """Replaces a ranker's model by a trained one; if its kind changes, open rounds are dropped.
+
+        With `new` the model is that of a learner which starts from the weights of the file.
+        """
         live = self.live(name)
-        upload = await self._read(data, live.definition)
+        upload = await self._read(data, live.definition, new)
         note = await finished(self.engine.set_model(name, live, upload))
         return structs.replace(views.ranker(live), note=note)
 

@@ -25,7 +25,7 @@ class ResponseBody(Struct):
 
 
 class Definition(RequestBody):
-    """The definition of a ranker: features, algorithm and its parameters, the lowest and highest label.
+    """The definition of a ranker: features, algorithm and its parameters, the lowest and highest label, the start.
 
     In a complete definition `scale` is None for no scaling.
     """
@@ -47,6 +47,16 @@ class Definition(RequestBody):
             Meta(description="how features are scaled within each list; default: as recommended for the algorithm"),
         ]
         | None
+    ) = None
+    start: (
+        Annotated[
+            dict[Name, float],
+            Meta(description="weights by feature, to start from; the others are 0, and features are taken as given"),
+        ]
+        | None
+    ) = None
+    trust: (
+        Annotated[float, Meta(gt=0.0, description="how far weights may go from those of the start, or from 0")] | None
     ) = None
     model: Annotated[
         str, Meta(description="set by the service: the SHA-256 of the model file; leave out in requests")
@@ -173,6 +183,7 @@ class RankerAnswer(ResponseBody, omit_defaults=True):
     rounds: int
     open: int
     map: str | None
+    exports: Annotated[list[str], Meta(description="targets of `ranktron export` that can compute its scores")]
     close_after: float | None = None
     scale: str | None = None
     note: str = ""

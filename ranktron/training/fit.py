@@ -17,7 +17,13 @@ from ranktron.data import streams
 from ranktron.data.feature_ranges import ENOUGH, FeatureRanges
 from ranktron.data.imputation import fit_imputer, impute
 from ranktron.data.maps import FeatureMap, as_map
-from ranktron.data.query_warnings import warn_reused_query_ids, warn_uninformative_queries
+from ranktron.data.query_warnings import (
+    warn_high_labels,
+    warn_repeated_documents,
+    warn_reused_query_ids,
+    warn_shared_queries,
+    warn_uninformative_queries,
+)
 from ranktron.data.rounds import Rounds, check_labels
 from ranktron.data.scaling import Running, choose_scaling, fit_scaler, scale
 from ranktron.errors import DataError, RankingWarning
@@ -161,6 +167,8 @@ def train(
     for each in (rounds,) if valid is None else (rounds, valid):
         check_labels(each.labels)
     warn_unlearnable_queries(rounds)
+    if valid is not None:
+        warn_shared_queries(rounds, valid)
     blank, schedule = start is None, plan.schedule
     start = start or make_untrained(plan, rounds, weights, document_weights)
     if blank and ranges:  # before features are scaled in place
@@ -268,6 +276,8 @@ def warn_unlearnable_queries(rounds: Rounds) -> None:
     """Warns if nothing can be learnt from most queries, and if ids may have been used for several queries."""
     warn_uninformative_queries(rounds, "nothing can be learnt from")
     warn_reused_query_ids(rounds)
+    warn_repeated_documents(rounds)
+    warn_high_labels(rounds.labels)
 
 
 def make_untrained(

@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 
 import numpy as np
@@ -58,7 +59,8 @@ ALL = ["ips", "self_normalised", "item_position", "reward_interaction", "doubly_
 def test_the_better_model_is_found_from_the_log(run, log):
     earned, wanted = log
     code, out, err = run("estimate", "log.csv", "stars.model", "worse.model", "--logged-by", "shown.model", "--json")
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert re.findall(r"(\w+)\.model: few impressions carry all the weight", err) == ["stars", "worse"]
     content = json.loads(out)
     assert (content["impressions"], content["places"]) == (N, K)
     assert content["shown"]["value"] == pytest.approx(earned)

@@ -3,7 +3,7 @@ import pandas
 import pytest
 from scipy.optimize import minimize
 
-from ranktron import DataError, HingePerceptron, Impressions, RankMM, RankSVM, load
+from ranktron import DataError, HingePerceptron, Impressions, RankingWarning, RankMM, RankSVM, load
 from ranktron.learners.clicks import harvested_examination, power_law
 
 THETA = power_law(1.0, 4).values
@@ -61,7 +61,8 @@ def test_rank_mm_1_and_the_plain_hinge_solve_the_same_problem():
 @pytest.mark.parametrize("ranker", [RankSVM(C=10.0), RankMM(C=10.0), HingePerceptron(average=True, random_state=0)])
 def test_a_feature_that_only_decided_where_documents_stood_is_not_learnt(ranker):
     X, clicks, qid, place = log(2, sessions=1500)
-    ranker.fit(X, clicks, qid=qid, position=place)
+    with pytest.warns(RankingWarning, match="rests on a model of relevance alone"):
+        ranker.fit(X, clicks, qid=qid, position=place)
     assert ranker.examination_.method == "em"
     assert ranker.examination_.values == pytest.approx(THETA, rel=0.2)
     assert abs(ranker.coef_[0] / ranker.coef_[1]) < 0.15
@@ -115,6 +116,7 @@ def test_the_columns_of_a_log_choose_the_estimator():
     assert drawn.examination_.method == "randomised"
 
 
+@pytest.mark.filterwarnings("ignore:position bias rests")
 def test_the_examination_is_part_of_the_saved_model(tmp_path):
     X, clicks, qid, place = log(5, sessions=200)
     ranker = HingePerceptron(random_state=0).fit(X, clicks, qid=qid, position=place)

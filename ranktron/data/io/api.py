@@ -226,13 +226,17 @@ class TextColumns(NamedTuple):
     roles: Roles
 
 
-def read_text_columns(source: Any, *, format: str | None = None, **columns: Any) -> TextColumns | None:
+def read_text_columns(
+    source: Any, *, labelled: bool = False, format: str | None = None, **columns: Any
+) -> TextColumns | None:
     """The columns of a table that would be features and hold no numbers; None for other formats.
 
     Parameters
     ----------
     source : path, several paths, or a data frame
         As in `read`; of several files the first one counts.
+    labelled : bool
+        Whether a table without a label is refused.
     format : str, optional
         As in `read`.
     **columns
@@ -253,7 +257,7 @@ def read_text_columns(source: Any, *, format: str | None = None, **columns: Any)
             return None
         table = FrameSource(source) if is_frame(source) else open_table(first, whole=True)
         with in_file(table.name):
-            roles = assign_roles(table.schema.names, index_columns(table.schema), selected, labelled=False)
+            roles = assign_roles(table.schema.names, index_columns(table.schema), selected, labelled)
             counts, left_out = count_texts(table, roles), find_categories(table, roles)[1]
             numbers = tuple(name for name in roles.features if name not in counts and name not in left_out)
             return TextColumns(counts, left_out, roles._replace(features=numbers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import monotonic
 
 import numpy as np
@@ -24,6 +25,9 @@ from ranktron.store.rankers.live_ranker import LiveRanker
 
 
 def ranker(live: LiveRanker) -> RankerAnswer:
+    from ranktron.export import exportable_to
+
+    model = replace(live.template, state=live.template.blank_learner().state())  # untrained: the weights do not matter
     return RankerAnswer(
         live.name,
         live.template.kind,
@@ -36,6 +40,7 @@ def ranker(live: LiveRanker) -> RankerAnswer:
         live.rounds.next,
         len(live.rounds.open),
         None if live.map is None else live.map.name,
+        list(exportable_to(model)),
         live.definition.close_after,
         None if live.template.scaler is None else live.template.scaler.name,
     )
