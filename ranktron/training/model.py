@@ -273,13 +273,15 @@ class Model:
         """
         return served_scores(self._scorer, self.prepare(rounds))
 
-    def drifts(self, rounds: Rounds) -> list[Drift]:
+    def drifts(self, rounds: Rounds, *, labelled: bool = True) -> list[Drift]:
         """The features whose values have left the training data; none of a model that does not know these.
 
         Parameters
         ----------
         rounds : Rounds
             At least 20 queries with the model's features, by name or by number.
+        labelled : bool
+            Whether the labels are of the kind that the model was trained with, and not clicks.
 
         Examples
         --------
@@ -290,9 +292,12 @@ class Model:
         >>> [str(drift) for drift in ranker.model_.drifts(lists)]
         ["'3' is always 7 (training: -3.695 to 3.6)"]
         """
-        return [] if self.ranges is None else self.ranges.drifts(self._in_order(rounds), self.names)
+        if self.ranges is None:
+            return []
+        rounds = rounds if labelled else replace(rounds, labels=np.zeros(len(rounds.labels)))
+        return self.ranges.drifts(self._in_order(rounds), self.names)
 
-    def warn_of_drift(self, rounds: Rounds, name: str = "the model") -> list[Drift]:
+    def warn_of_drift(self, rounds: Rounds, name: str = "the model", *, labelled: bool = True) -> list[Drift]:
         """The same, with one warning that names these features, the changes and the numbers.
 
         Parameters
@@ -301,8 +306,10 @@ class Model:
             At least 20 queries with the model's features, by name or by number.
         name : str
             What the warning calls the model.
+        labelled : bool
+            As in `drifts`.
         """
-        drifts = self.drifts(rounds)
+        drifts = self.drifts(rounds, labelled=labelled)
         if self.ranges is not None:
             warn_of_drift(drifts, self.ranges, name)
         return drifts
