@@ -4,6 +4,7 @@ No verdict is typed anywhere: those of the rows follow from their values, those 
 """
 
 import json
+import re
 import tomllib
 from collections import Counter
 from dataclasses import replace
@@ -73,7 +74,7 @@ def words(statement, rows):
     needs = names and f"`{names}` (`python -m reproduction datasets`)."
     notes = {
         "Read": statement.corrected,
-        "Here": statement.here,
+        "Here": statement.outcome(rows),
         "On": statement.on and f"{statement.on}.",
         "Stand-in": stand_ins and "; ".join(stand_ins) + ".",
         "Needs": needs,
@@ -140,6 +141,17 @@ def test_the_ledger_is_whole():
     for paper, count in counts.items():
         numbers = [int(one.item.split()[0]) for one in statements() if one.paper == paper]
         assert numbers == list(range(1, count + 1))
+
+
+def test_no_measured_number_is_typed():
+    """What came out is computed from rows: a decimal of its own in a sentence could contradict them."""
+    rows = stored_rows()
+    for one in statements():
+        typed = re.findall(r"\d\.\d+", re.sub(r"\{[^}]*\}|@\d+|LETOR \d\.\d", "", one.here))
+        assert not typed, f"{one.paper} {one.item}: {typed}"
+        assert "{" not in one.outcome(rows)
+    with pytest.raises(KeyError):
+        replace(one, here="{no such row}").outcome(rows)
 
 
 def test_every_claim_has_its_check(tests):
