@@ -1,7 +1,8 @@
 """The ledger of the papers' statements: a verdict on each, from the tests that check it and the rows that it cites.
 
-Nobody writes a verdict down, nor a measured number. A test that is marked with a statement asserts it: it counts as “holds”, as all tests
-pass. A row of `python -m reproduction` has the verdict of its rule. The worst of all of them is the statement's.
+Nobody writes a verdict down, nor a measured number. A test that is marked with a statement asserts it: it counts as
+“holds”, as all tests pass. A row of `python -m reproduction` has the verdict of its rule. The worst of all of them is
+the statement's.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class Statement:
     """A statement of a paper: how it has to be read, what came out, on what, the rows that it cites by their names.
 
     In `here`, what stands in braces is computed from the rows of the paper: `{item}` is the value of a row with its
-    verdict, `{item | a - b}` the mean difference of two of its values with twice its standard error. `rows` are patterns (`*`) over the items of the paper's rows. `data` names the data sets that it is about, where
-    they are not to be had.
+    verdict, `{item | a - b}` the mean difference of two of its values with twice its standard error. `rows` are
+    patterns (`*`) over the items of the paper's rows. `data` names the data sets that it is about, where they are not
+    to be had.
     """
 
     paper: str
