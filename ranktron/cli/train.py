@@ -17,8 +17,11 @@ from ranktron.cli.options import (
     as_json,
     as_metric,
     categorical_option,
+    click_log_options,
     epochs_option,
     keep_inputs,
+    log_columns,
+    log_options,
     map_option,
     metrics_option,
     nan_option,
@@ -26,6 +29,7 @@ from ranktron.cli.options import (
     null_option,
     preset_option,
     read_data,
+    read_training_data,
     reading_options,
     scale_option,
     table_options,
@@ -106,8 +110,20 @@ def _wrap(text: str, indent: int) -> list[str]:
     help="DATA is a click log (see `ranktron clicks`): learn from its clicks, with position bias estimated by this "
     "method. For ranksvm (then the default), rankmm and hinge.",
 )
+@click_log_options("impression", "position", "click", "item", "ranker", "exploration", "propensity")
 @parts_options
 @click.option("--from", "start", type=DATA, help="Model to continue training, exactly where it stopped.")
+@click.option(
+    "--warm-start",
+    type=DATA,
+    help="Linear model whose weights an online --algo starts from, with its imputation, scaling and map: a model file, "
+    "or XGBoost's gblinear (a dump or a saved model).",
+)
+@click.option(
+    "--trust",
+    type=click.FloatRange(0.0, min_open=True),
+    help="How far the weights may go from those of --warm-start, in Euclidean distance.  [default: no limit]",
+)
 @click.option("--model", "out", type=OUT, required=True, help="Where to save the model.")
 @click.option("--curve", type=PICTURE, help="Write the learning curve as an image (.png or .svg).")
 @metrics_option("ndcg@10")
@@ -119,7 +135,8 @@ def train(**options: Any) -> None:
     """Train a ranker on DATA and save it.
 
     Online learners rank each query before they learn from it: the time averages are those of these rankings. Ctrl-C
-    saves the model as trained so far; --from continues from there.
+    saves the model as trained so far; --from continues from there. --warm-start begins anew with the weights of another
+    linear model.
 
     Example: ranktron train train.txt --algo hinge --set eta=0.1 --valid vali.txt --model my.model
     """
@@ -143,6 +160,8 @@ class TrainOptions:
     clicks: str | None
     exportable: bool
     start: str | None  # the model to continue
+    warm_start: str | None  # the model whose weights are the first ones
+    trust: float | None
     out: str
     curve: str | None
     metrics: list[Metric]
@@ -155,16 +174,27 @@ class TrainOptions:
         if self.patience is not None and self.valid is None:
             raise click.UsageError("--patience counts epochs without improvement on a validation set: add --valid")
         categorical = reading_options().get("categorical")
-        self.parts.check({"--clicks": self.clicks, "--feedback": self.feedback, "--categorical": categorical})
+        refused = {"--clicks": self.clicks, "--feedback": self.feedback, "--categorical": categorical}
+        self.parts.check({**refused, "--warm-start": self.warm_start})
         if self.start and (categorical or any(value for name, value in vars(algorithm).items() if name != "epochs")):
             raise click.UsageError(
                 "--from keeps the model's algorithm, parameters, categories, imputation, scaling and map: leave these "
                 "options out"
             )
+        named = log_columns()
+        if named and not self.clicks:
+            raise click.UsageError(f"--{next(iter(named))} names a column of a click log: add --clicks auto")
         if self.exportable:
             self._check_exportable()
         if self.clicks and categorical:
             raise click.UsageError("--clicks takes numbers only: leave --categorical out")
+        if self.trust is not None and not self.warm_start:
+            raise click.UsageError("--trust is a distance from the weights of --warm-start: add it")
+        if self.warm_start and (self.start or algorithm.scale or algorithm.map or algorithm.nan):
+            raise click.UsageError(
+                "--warm-start keeps the model's imputation, scaling and map, and cannot be combined with --from: leave "
+                "these options out"
+            )
         if self.clicks and (self.start or self.feedback or algorithm.algo not in (None, *CLICK_ALGORITHMS)):
             raise click.UsageError(
                 "--clicks cannot be combined with --from or --feedback, and needs one of the algorithms "
@@ -211,9 +241,13 @@ def _train(options: TrainOptions) -> None:
     from ranktron.training.model import load
 
     options.check()
-    keep_inputs(options.out, options.data, options.valid)
+    keep_inputs(options.out, options.data, options.valid, options.warm_start)
     start = load(options.start) if options.start else None
     plan = options.plan(start)
+    if options.warm_start:
+        from ranktron.training.starting import linear_start
+
+        start = linear_start(options.warm_start).model(plan.algorithm, plan.parameters, trust=options.trust)
     null = options.null or null_for(start, plan.nan)
     if options.null not in (None, "error"):
         click.echo(f"--null {null} applies to these files and is not saved with the model; --nan would be", err=True)
@@ -228,7 +262,7 @@ def _train_in_memory(plan: TrainingPlan, options: TrainOptions, null: str, start
     from ranktron.training.fit import train as train_model
 
     log = _read_log(options.data, options.clicks) if options.clicks else None
-    rounds = read_data(options.data, null, start, part="train") if log is None else log.lists
+    rounds = read_training_data(options.data, null, start) if log is None else log.lists
     valid = read_data(options.valid, null, rounds, part="vali") if options.valid else None
     weights = None if log is None else log.weights
     compared = options.exportable and valid is not None and plan.scaling == "auto"
@@ -279,9 +313,8 @@ def _read_log(path: str, method: str) -> WeightedLog:
     from ranktron.data.io import read_click_log
     from ranktron.learners.clicks.estimating import weigh_log
 
-    options = {name: reading_options().get(name) for name in ("features", "drop", "format")}
     with show_activity(f"reading {path}"):
-        rounds, impressions = read_click_log(path, **options)
+        rounds, impressions = read_click_log(path, **log_options())
         if rounds is None:
             raise DataError(f"{path}: there is no feature in it")
         return weigh_log(impressions, rounds, None if method == "auto" else method)

@@ -19,7 +19,7 @@ from ranktron.cli.options import (
     nan_option,
     null_for,
     null_option,
-    read_data,
+    read_training_data,
     table_options,
 )
 from ranktron.cli.output import print_json, print_widest, show_activity, table
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ranktron.training.tune import Progress, Tuned
 
 _SHOWN = 12
+_SHOWN_PARAMETERS = ("eta", "C", "n_rounds", "num_leaves")
 
 
 @click.command()
@@ -42,6 +43,7 @@ _SHOWN = 12
 )
 @click.option("--metric", default="ndcg@10", show_default=True, callback=as_metric, help="Metric to choose by.")
 @click.option("--algo", "learners", multiple=True, help="Choose from these algorithms only.  [default: all]")
+@click.option("--trees", is_flag=True, help="Try LightGBM's trees, too, which take longer.")
 @click.option(
     "--exportable", is_flag=True, help="Only what search engines can compute: no scaling within queries, no maps."
 )
@@ -60,8 +62,8 @@ _SHOWN = 12
 @table_options
 @as_json
 def tune(
-    data: str, minutes: float, metric: Metric, learners: tuple[str, ...], exportable: bool, seed: int, out: str,
-    dask: str | None, nan: str | None, null: str | None, as_json: bool,
+    data: str, minutes: float, metric: Metric, learners: tuple[str, ...], trees: bool, exportable: bool, seed: int,
+    out: str, dask: str | None, nan: str | None, null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Choose learner, map and parameters for DATA, and save the model.
 
@@ -71,10 +73,12 @@ def tune(
 
     Example: ranktron tune train.txt --minutes 0.2 --model my.model
     """
-    from ranktron.training.tune import compile_families, tune_rounds
+    from ranktron.training.tune import LEARNERS, TREES, compile_families, tune_rounds
 
     keep_inputs(out, data)
-    rounds = read_data(data, null or null_for(None, nan), part="train")
+    if trees:
+        learners = (*(learners or LEARNERS), TREES)
+    rounds = read_training_data(data, null or null_for(None, nan))
     if dask is None:  # not within the time budget
         with show_activity("preparing (compiling on the first run only)"):
             compile_families(rounds, metric, learners or None, exportable, nan or "error")
@@ -123,13 +127,12 @@ def _content(tuned: Tuned, out: str) -> dict[str, Any]:
 
 
 def _best_exportable(tuned: Tuned) -> dict[str, Any] | None:
-    """The best candidate without a map or scaling within queries, among those tried on all folds of the winner."""
+    """The best candidate that engines can compute, among those tried on all folds of the winner."""
+    from ranktron.training.tune import TREES
+
     for row in tuned.table:
-        if (
-            row["map"] is None
-            and not (row["scale"] or "").endswith("-query")
-            and row["folds"] == tuned.table[0]["folds"]
-        ):
+        plain = row["map"] is None and row["learner"] != TREES and not (row["scale"] or "").endswith("-query")
+        if plain and row["folds"] == tuned.table[0]["folds"]:
             return row
     return None
 
@@ -138,7 +141,7 @@ def _print(tuned: Tuned, metric: str, out: str) -> None:
     rows = [
         (
             row["learner"],
-            " ".join(f"{key}={value}" for key, value in row["parameters"].items() if key in ("eta", "C")) or "–",
+            " ".join(f"{key}={value}" for key, value in row["parameters"].items() if key in _SHOWN_PARAMETERS) or "–",
             row["scale"] or "none",
             row["map"] or "–",
             row["epochs"],
@@ -172,7 +175,7 @@ def _describe_exportable(tuned: Tuned, metric: str) -> str:
         return "Search engines can compute it (ranktron export)."
     if other is None:
         return "Search engines cannot compute it, nor any candidate that was tried on as many queries (--exportable)."
-    settings = ", ".join(f"{key}={value}" for key, value in other["parameters"].items() if key in ("eta", "C"))
+    settings = ", ".join(f"{key}={value}" for key, value in other["parameters"].items() if key in _SHOWN_PARAMETERS)
     name = f"{other['learner']} ({settings})" if settings else other["learner"]
     difference = f"{metric} {other['mean']:.4f} instead of {best['mean']:.4f} on validation queries"
     return f"Search engines cannot compute it; the best candidate that they can (--exportable): {name}, {difference}."

@@ -402,11 +402,21 @@ def _as_labels(y: Any, n: int) -> Floats:
         raise DataError(f"labels must be numbers: {error}") from None
     if labels.shape != (n,):
         raise DataError(f"labels must be one number per document: {n} documents, labels of shape {labels.shape}")
+    check_labels(labels)
+    return labels
+
+
+def check_labels(labels: Floats) -> None:
+    """Refuses labels that are negative, infinite or NaN, which the constructor of `Rounds` does not look at.
+
+    >>> check_labels(np.array([1.0, -1.0]))
+    Traceback (most recent call last):
+    ranktron.errors.DataError: labels must be finite and >= 0; row 1 has -1.0
+    """
     valid = (labels >= 0.0) & (labels < np.inf)
     if not valid.all():
         bad = int(np.argmin(valid))
         raise DataError(f"labels must be finite and >= 0; row {bad} has {labels[bad]}")
-    return labels
 
 
 def _group_rows(n: int, qid: Any, group: Any) -> tuple[npt.NDArray[Any], Integers, Integers | None]:

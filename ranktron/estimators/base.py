@@ -36,9 +36,18 @@ from ranktron.estimators.signature import RANDOM_STATE, WithPresets, draw_seed, 
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.parameters import Algorithm, Parameter, Parameters
 from ranktron.learners.schedule import UNEVEN, Schedule
-from ranktron.metrics import Metric, evaluate
+from ranktron.metrics import Metric
+from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.training.algorithms import CATEGORICAL, MAP, NAN, PRESET, TRAINING, common_parameters
-from ranktron.training.fit import TrainingPlan, learn_once, make_untrained, play_rescaled, simulated_user, train
+from ranktron.training.fit import (
+    TrainingPlan,
+    learn_once,
+    make_untrained,
+    play_rescaled,
+    simulated_user,
+    train,
+    with_ranges,
+)
 from ranktron.training.model import Model
 from ranktron.types import FeedbackModel, Floats, Integers
 
@@ -273,7 +282,7 @@ class BaseRanker(WithPresets):
         rounds = self._rounds(X, y, qid, None, groups, reset=False)
         if self.with_queries_ and groups is None and take_query_ids(X, qid)[1] is None:
             raise DataError(f"this ranker was fitted with query ids and cannot be scored without them; {UNGROUPED}")
-        values = evaluate(self.model_.score_rounds(rounds), rounds, metric).values(metric)
+        values = evaluate_rounds(rounds, self.model_.score_rounds(rounds), metric).values(metric)
         return float(np.average(values, weights=mean_weights(rounds, sample_weight)))
 
     @property
@@ -430,7 +439,7 @@ class OnlineRanker(BaseRanker):
         """Plays rounds once, in order; the first ones that there are fit imputation, scaling and map."""
         if blank:
             scale = self.scale if self.scale != "auto" else self._scale_of_stream()
-            model = make_untrained(replace(self._plan(), scaling=scale), rounds)
+            model = with_ranges(make_untrained(replace(self._plan(), scaling=scale), rounds), rounds)
             self._adopt(model, with_queries=len(rounds) > 1)
         if self._user is None and self.feedback is not None:
             self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ranktron.data import serialization
 from ranktron.data.categories import Encoder, encoder_from_dict, encoder_to_dict
+from ranktron.data.feature_ranges import Drift, FeatureRanges, warn_of_drift
 from ranktron.data.files import atomically
 from ranktron.data.frames import arrange_columns
 from ranktron.data.imputation import Imputer, impute, imputer_from_dict, imputer_to_dict
@@ -102,6 +103,8 @@ class Model:
         The encoding of data frames with categorical columns.
     prefix : str
         Stands before the numbers of features without names, as in `Rounds`.
+    ranges : FeatureRanges, optional
+        The distribution of the features in the training data.
 
     Examples
     --------
@@ -127,6 +130,7 @@ class Model:
     imputer: Imputer | None = None
     encoder: Encoder | None = None
     prefix: str = ""
+    ranges: FeatureRanges | None = None
 
     def __post_init__(self) -> None:
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
@@ -272,6 +276,40 @@ class Model:
         """
         return served_scores(self._scorer, self.prepare(rounds))
 
+    def drifts(self, rounds: Rounds) -> list[Drift]:
+        """The features whose values have left the training data; none of a model that does not know these.
+
+        Parameters
+        ----------
+        rounds : Rounds
+            At least 20 queries with the model's features, by name or by number.
+
+        Examples
+        --------
+        >>> import ranktron
+        >>> lists = ranktron.synthetic.Separable(features=5).rounds(100)
+        >>> ranker = ranktron.HingePerceptron().fit(lists.X, lists.labels, group=np.diff(lists.offsets))
+        >>> lists.X[:, 2] = 7.0
+        >>> [str(drift) for drift in ranker.model_.drifts(lists)]
+        ["'3' is always 7 (training: -3.695 to 3.6)"]
+        """
+        return [] if self.ranges is None else self.ranges.drifts(self._in_order(rounds), self.names)
+
+    def warn_of_drift(self, rounds: Rounds, name: str = "the model") -> list[Drift]:
+        """The same, with one warning that names these features, the changes and the numbers.
+
+        Parameters
+        ----------
+        rounds : Rounds
+            At least 20 queries with the model's features, by name or by number.
+        name : str
+            What the warning calls the model.
+        """
+        drifts = self.drifts(rounds)
+        if self.ranges is not None:
+            warn_of_drift(drifts, self.ranges, name)
+        return drifts
+
     @property
     def by_list(self) -> bool:
         """Whether scores depend on the other documents of the query."""
@@ -399,6 +437,7 @@ class Model:
                 "imputer": None if self.imputer is None else imputer_to_dict(self.imputer),
                 "encoder": None if self.encoder is None else encoder_to_dict(self.encoder),
                 "prefix": self.prefix,
+                "ranges": None if self.ranges is None else self.ranges.to_dict(),
             }
         )
 
@@ -421,6 +460,8 @@ class Model:
             width = content["n_features"] if imputer is None else imputer.n_outputs
             content["scaler"] = scaler_from_dict(content["scaler"], width)
             content["map"] = map_from_dict(content["map"], width)
+            if content["ranges"] is not None:
+                content["ranges"] = FeatureRanges.from_dict(content["ranges"], content["n_features"])
             names = content["feature_names"]
             content["feature_names"] = None if names is None else tuple(names)
             model = cls(**content)

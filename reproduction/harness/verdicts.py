@@ -40,9 +40,9 @@ RULES = {
     "settings": "Where the paper leaves a setting open, every setting that was tried is judged by itself, and the row "
     "says in how many of them the statement comes out.",
     "quick": "A row that was computed from fewer seeds, settings or rounds than in the full run is marked as quick. It "
-    "has a verdict only where the full run can hardly have another one: where a mean is further from what separates two "
-    "verdicts than its 99 % interval reaches (by Student's t over seeds), or where every value keeps a bound by more "
-    "than three times their spread. Else there are too few runs to tell.",
+    "has a verdict only where the full run can hardly have another one: where a mean is further from what separates "
+    "two verdicts than its 99 % interval reaches (by Student's t over seeds), or where every value keeps a bound by "
+    "more than three times their spread. Else there are too few runs to tell.",
     "missing": "A row whose data were not found is not run; it says where to get them. A row whose computation failed "
     "says how.",
 }

@@ -20,12 +20,18 @@ METHODS = ("randomised", "harvested", "em")
 
 
 def estimate_examination(
-    log: Impressions, X: Features | None = None, method: str | None = None, replicates: int = 0, seed: int = 0
+    log: Impressions,
+    X: Features | None = None,
+    method: str | None = None,
+    replicates: int = 0,
+    seed: int = 0,
+    resample: str = "impressions",
 ) -> Examination:
     """The examination of a log by one of the methods, or by the one that assumes least of those that it allows.
 
-    Randomised where the log has `exploration`, harvested where it has `query` and `item` and documents have moved,
-    otherwise expectation-maximisation on features.
+    Randomised where the log has `exploration`, harvested where it has `query` and `item` and documents have moved
+    between all positions, otherwise expectation-maximisation on features. A log from which no method can tell the curve
+    is refused, with what is missing.
 
     Parameters
     ----------
@@ -37,6 +43,8 @@ def estimate_examination(
         Which estimator.
     replicates, seed : int
         How many resampled logs make the interval, and the seed of the resampling.
+    resample : "impressions" or "queries"
+        What is drawn with replacement.
 
     Examples
     --------
@@ -47,14 +55,14 @@ def estimate_examination(
     if method not in (None, *METHODS):
         raise DataError(f"there is no estimator {method!r} of examination; choose from {', '.join(METHODS)}")
     if method == "randomised" or (method is None and log.exploration is not None):
-        return randomised_examination(log, replicates, seed)
+        return randomised_examination(log, replicates, seed, resample)
     if method == "harvested" or (method is None and log.query is not None and log.item is not None):
         try:
-            return harvested_examination(log, replicates, seed)
+            return harvested_examination(log, replicates, seed, resample)
         except DataError:
             if method == "harvested" or X is None:
                 raise
-    return em_examination(log, X, replicates=replicates, seed=seed)
+    return em_examination(log, X, replicates=replicates, seed=seed, resample=resample)
 
 
 def as_examination(given: Any, log: Impressions, X: Features | None) -> Examination:

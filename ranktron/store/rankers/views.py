@@ -11,6 +11,7 @@ from ranktron.store.messages import (
     DashboardAnswer,
     ExplainAnswer,
     Explained,
+    FeatureDistances,
     Health,
     RankerAnswer,
     Recent,
@@ -19,6 +20,7 @@ from ranktron.store.messages import (
     Weight,
 )
 from ranktron.store.rankers import open_rounds
+from ranktron.store.rankers.feature_window import NEEDED
 from ranktron.store.rankers.live_ranker import LiveRanker
 
 
@@ -66,7 +68,14 @@ def dashboard(live: LiveRanker, health: Health) -> DashboardAnswer:
         ],
         health,
         None if live.map is None else live.map.name,
+        distances(live),
     )
+
+
+def distances(live: LiveRanker) -> FeatureDistances:
+    """How far the features of recent lists are from the training data."""
+    window = live.features
+    return FeatureDistances(window.reference, window.lists, NEEDED, window.distances())
 
 
 def explain(live: LiveRanker, number: int) -> ExplainAnswer:
