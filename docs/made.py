@@ -33,7 +33,7 @@ GROUPS = {
         *("data", "features", "estimators", "nonlinear", "metrics", "explain"),
         *("clicks", "warm-starts", "beyond-one-machine", "export", "tools"),
     ],
-    "Guides: serve": ["serving", "is-it-better", "running", "many-servers", "demo"],
+    "Guides: serve": ["store", "serving", "is-it-better", "running", "many-servers", "demo"],
     "How good": ["quality", "benchmarks"],
     "Research": [
         *("papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"),

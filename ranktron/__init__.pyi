@@ -18,6 +18,7 @@ from ranktron.errors import RanktronError as RanktronError
 from ranktron.estimators import CommitteePerceptron as CommitteePerceptron
 from ranktron.estimators import HingePerceptron as HingePerceptron
 from ranktron.estimators import KernelPerceptron as KernelPerceptron
+from ranktron.estimators import LambdaMART as LambdaMART
 from ranktron.estimators import MinimaxPerceptron as MinimaxPerceptron
 from ranktron.estimators import OnlineListNet as OnlineListNet
 from ranktron.estimators import PDGDRanker as PDGDRanker

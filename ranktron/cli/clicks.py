@@ -6,33 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, PICTURE, as_json
+from ranktron.cli.options import DATA, PICTURE, as_json, log_options, log_table_options
 from ranktron.cli.output import print_json, print_table, show_activity
 
 if TYPE_CHECKING:
     from ranktron.data.impressions import Impressions
     from ranktron.learners.clicks import Examination
 
-_ROLES = ("impression", "position", "click", "query", "item", "ranker", "exploration", "propensity")
-
-
-def _columns(command: Any) -> Any:
-    for role in reversed(_ROLES):
-        help_text = f"The column with the {role}.  [default: by its name]"
-        command = click.option(f"--{role}", metavar="COLUMN", default=None, help=help_text)(command)
-    return command
-
 
 @click.command()
 @click.argument("log", type=DATA)
-@_columns
+@log_table_options
 @click.option(
     "--replicates", default=100, show_default=True, type=click.IntRange(0), help="Resampled logs, for intervals."
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the resampling.")
 @click.option("--picture", type=PICTURE, help="Draw the curves as a picture (.png or .svg).")
 @as_json
-def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: bool, **columns: str | None) -> None:
+def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: bool) -> None:
     """Describe a click LOG: click-through and examination by position.
 
     LOG is a table with a row for each document shown: its impression, its position (from 1) and whether it was clicked.
@@ -44,7 +35,7 @@ def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: b
     from ranktron.data.io import read_click_log
 
     with show_activity(f"reading {log}"):
-        rounds, impressions = read_click_log(log, **columns)
+        rounds, impressions = read_click_log(log, **log_options())
     X = None if rounds is None or rounds.n_features == 0 else rounds.X
     with show_activity("estimating examination"):
         curves, refused = _estimates(impressions, X, replicates, seed)

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read_data, strict_option, table_options
+from ranktron.cli.options import (
+    DATA,
+    as_json,
+    metrics_option,
+    null_option,
+    read_data,
+    read_labels,
+    strict_option,
+    table_options,
+)
 from ranktron.cli.output import print_json
 from ranktron.errors import DataError
 
@@ -66,21 +75,23 @@ def compare(
 
 
 def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[Metric]) -> dict[str, Evaluation]:
-    from ranktron.metrics import evaluate as measure
+    from ranktron.metrics import evaluate
+    from ranktron.metrics.evaluation import evaluate_rounds
     from ranktron.training.model import load
 
-    plain = read_data(data, null or "nan", part="test")  # only the labels are used
+    labels = None
     evaluations = {}
     for run in runs:
         if _kind_of(run) == "model":
             model = load(run)
             rounds = read_data(data, null, model, part="test")
-            evaluations[run] = measure(model.score_rounds(rounds), rounds, metrics)
+            evaluations[run] = evaluate_rounds(rounds, model.score_rounds(rounds), metrics)
             continue
         scores = _scores(run)
-        if scores.shape != plain.labels.shape:
-            raise DataError(f"{run} has {scores.size:,} scores, but the data have {len(plain.labels):,} documents")
-        evaluations[run] = measure(scores if plain.rows is None else scores[plain.rows], plain, metrics)
+        labels = labels or read_labels(data, null, part="test")
+        if scores.shape != labels.labels.shape:
+            raise DataError(f"{run} has {scores.size:,} scores, but the data have {len(labels.labels):,} documents")
+        evaluations[run] = evaluate(labels, scores, metrics, order="input")
     return evaluations
 
 
@@ -110,7 +121,7 @@ def _kind_of(path: str) -> str:
 
 def _on_qrels(runs: tuple[str, ...], qrels: str, metrics: list[Metric]) -> dict[str, Evaluation]:
     from ranktron.data.io import read_qrels, read_run
-    from ranktron.metrics import evaluate as measure
+    from ranktron.metrics import evaluate
 
     for path in (qrels, *runs):
         if _kind_of(path) != "lines":
@@ -119,4 +130,4 @@ def _on_qrels(runs: tuple[str, ...], qrels: str, metrics: list[Metric]) -> dict[
                 "on data with labels, use --data"
             )
     judged = read_qrels(qrels)
-    return {run: measure(read_run(run), judged, metrics) for run in runs}
+    return {run: evaluate(judged, read_run(run), metrics) for run in runs}

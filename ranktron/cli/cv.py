@@ -14,6 +14,7 @@ from ranktron.cli.options import (
     AlgorithmOptions,
     as_json,
     as_metric,
+    categorical_option,
     epochs_option,
     map_option,
     metrics_option,
@@ -76,6 +77,7 @@ _SHUFFLE = TRAINING[1]
 @metrics_option("ndcg@10,map")
 @nan_option
 @null_option
+@categorical_option
 @table_options
 @as_json
 def cv(**options: Any) -> None:

@@ -16,8 +16,12 @@ from ranktron.cli.options import (
     AlgorithmOptions,
     as_json,
     as_metric,
+    categorical_option,
+    click_log_options,
     epochs_option,
     keep_inputs,
+    log_columns,
+    log_options,
     map_option,
     metrics_option,
     nan_option,
@@ -96,6 +100,7 @@ def _wrap(text: str, indent: int) -> list[str]:
     help="DATA is a click log (see `ranktron clicks`): learn from its clicks, with position bias estimated by this "
     "method. For ranksvm (then the default), rankmm and hinge.",
 )
+@click_log_options("impression", "position", "click", "item", "ranker", "exploration", "propensity")
 @parts_options
 @click.option("--from", "start", type=DATA, help="Model to continue training, exactly where it stopped.")
 @click.option(
@@ -113,6 +118,7 @@ def _wrap(text: str, indent: int) -> list[str]:
 @click.option("--curve", type=PICTURE, help="Write the learning curve as an image (.png or .svg).")
 @metrics_option("ndcg@10")
 @null_option
+@categorical_option
 @table_options
 @as_json
 def train(**options: Any) -> None:
@@ -156,22 +162,34 @@ class TrainOptions:
         algorithm = self.algorithm
         if self.patience is not None and self.valid is None:
             raise click.UsageError("--patience counts epochs without improvement on a validation set: add --valid")
-        self.parts.check({"--clicks": self.clicks, "--feedback": self.feedback, "--warm-start": self.warm_start})
-        if self.start and any(value for name, value in vars(algorithm).items() if name != "epochs"):
+        categorical = reading_options().get("categorical")
+        excluded = {"--clicks": self.clicks, "--feedback": self.feedback, "--categorical": categorical}
+        self.parts.check({**excluded, "--warm-start": self.warm_start})
+        if self.start and (categorical or any(value for name, value in vars(algorithm).items() if name != "epochs")):
             raise click.UsageError(
-                "--from keeps the model's algorithm, parameters, imputation, scaling and map: leave these options out"
+                "--from keeps the model's algorithm, parameters, categories, imputation, scaling and map: leave these "
+                "options out"
             )
-        if self.trust is not None and not self.warm_start:
-            raise click.UsageError("--trust is a distance from the weights of --warm-start: add it")
-        if self.warm_start and (self.start or algorithm.scale or algorithm.map or algorithm.nan):
-            raise click.UsageError(
-                "--warm-start keeps the model's imputation, scaling and map, and cannot be combined with --from: leave "
-                "these options out"
-            )
+        named = log_columns()
+        if named and not self.clicks:
+            raise click.UsageError(f"--{next(iter(named))} names a column of a click log: add --clicks auto")
+        if self.clicks and categorical:
+            raise click.UsageError("--clicks takes numbers only: leave --categorical out")
+        self._check_start(bool(categorical))
         if self.clicks and (self.start or self.feedback or algorithm.algo not in (None, *CLICK_ALGORITHMS)):
             raise click.UsageError(
                 "--clicks cannot be combined with --from or --feedback, and needs one of the algorithms "
                 f"{', '.join(CLICK_ALGORITHMS)}"
+            )
+
+    def _check_start(self, categorical: bool) -> None:
+        algorithm = self.algorithm
+        if self.trust is not None and not self.warm_start:
+            raise click.UsageError("--trust is a distance from the weights of --warm-start: add it")
+        if self.warm_start and (self.start or categorical or algorithm.scale or algorithm.map or algorithm.nan):
+            raise click.UsageError(
+                "--warm-start keeps the model's categories, imputation, scaling and map, and cannot be combined with "
+                "--from: leave these options out"
             )
 
     def plan(self, start: Model | None) -> TrainingPlan:
@@ -257,9 +275,8 @@ def _read_log(path: str, method: str) -> WeightedLog:
     from ranktron.data.io import read_click_log
     from ranktron.learners.clicks.estimating import weigh_log
 
-    options = {name: reading_options().get(name) for name in ("features", "drop", "format")}
     with show_activity(f"reading {path}"):
-        rounds, impressions = read_click_log(path, **options)
+        rounds, impressions = read_click_log(path, **log_options())
         if rounds is None:
             raise DataError(f"{path}: there is no feature in it")
         return weigh_log(impressions, rounds, None if method == "auto" else method)
@@ -279,6 +296,7 @@ def _summary(trained: Trained, metrics: list[Metric], out: str) -> dict[str, Any
         "scale": "none" if model.scaler is None else model.scaler.name,
         "map": None if model.map is None else model.map.name,
         "nan": "error" if model.imputer is None else model.imputer.name,
+        "categories": {} if model.encoder is None else {k: len(v) for k, v in model.encoder.categories.items()},
         "interrupted": history.interrupted,
         "remarks": history.remarks,
         "model": out,
@@ -294,6 +312,8 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
     if history.mistakes or summary["online"]:
         counted = "rounds" if summary["online"] else "pairs"
         rows.append((f"{counted} with an update", history.mistakes))
+    categories = [f"{name} ({count:,})" for name, count in summary["categories"].items()]
+    rows += [("categories", ", ".join(categories))] if categories else []
     rows.append(("scaling", summary["scale"]))
     rows += [("feature map", summary["map"])] if summary["map"] else []
     rows += [("missing values", summary["nan"])] if trained.model.imputer is not None else []

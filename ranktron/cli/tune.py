@@ -14,6 +14,7 @@ from ranktron.cli.options import (
     OUT,
     as_json,
     as_metric,
+    categorical_option,
     keep_inputs,
     nan_option,
     null_for,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ranktron.training.tune import Progress, Tuned
 
 _SHOWN = 12
+_SHOWN_PARAMETERS = ("eta", "C", "n_rounds", "num_leaves")
 
 
 @click.command()
@@ -41,6 +43,7 @@ _SHOWN = 12
 )
 @click.option("--metric", default="ndcg@10", show_default=True, callback=as_metric, help="Metric to choose by.")
 @click.option("--algo", "learners", multiple=True, help="Choose from these algorithms only.  [default: all]")
+@click.option("--trees", is_flag=True, help="Try LightGBM's trees, too, which take longer.")
 @click.option(
     "--exportable", is_flag=True, help="Only what search engines can compute: no scaling within queries, no maps."
 )
@@ -55,11 +58,12 @@ _SHOWN = 12
 @tasks_option
 @nan_option
 @null_option
+@categorical_option
 @table_options
 @as_json
 def tune(
-    data: str, minutes: float, metric: Metric, learners: tuple[str, ...], exportable: bool, seed: int, out: str,
-    dask: str | None, nan: str | None, null: str | None, as_json: bool,
+    data: str, minutes: float, metric: Metric, learners: tuple[str, ...], trees: bool, exportable: bool, seed: int,
+    out: str, dask: str | None, nan: str | None, null: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Choose learner, map and parameters for DATA, and save the model.
 
@@ -69,9 +73,11 @@ def tune(
 
     Example: ranktron tune train.txt --minutes 0.2 --model my.model
     """
-    from ranktron.training.tune import compile_families, tune_rounds
+    from ranktron.training.tune import LEARNERS, TREES, compile_families, tune_rounds
 
     keep_inputs(out, data)
+    if trees:
+        learners = (*(learners or LEARNERS), TREES)
     rounds = read_data(data, null or null_for(None, nan), part="train")
     if dask is None:  # not within the time budget
         with show_activity("preparing (compiling on the first run only)"):
@@ -136,7 +142,7 @@ def _print(tuned: Tuned, metric: str, out: str) -> None:
     rows = [
         (
             row["learner"],
-            " ".join(f"{key}={value}" for key, value in row["parameters"].items() if key in ("eta", "C")) or "–",
+            " ".join(f"{key}={value}" for key, value in row["parameters"].items() if key in _SHOWN_PARAMETERS) or "–",
             row["scale"] or "none",
             row["map"] or "–",
             row["epochs"],
@@ -164,7 +170,7 @@ def _print(tuned: Tuned, metric: str, out: str) -> None:
     if best["map"] is None and best["scale"] and best["scale"].endswith("-query"):
         click.echo("it scales within each query, which search engines cannot do", err=err)
     if other is not None and other is not best:
-        settings = ", ".join(f"{key}={value}" for key, value in other["parameters"].items() if key in ("eta", "C"))
+        settings = ", ".join(f"{key}={value}" for key, value in other["parameters"].items() if key in _SHOWN_PARAMETERS)
         name = f"{other['learner']} ({settings})" if settings else other["learner"]
         difference = f"{metric} {other['mean']:.4f}, {other['mean'] - best['mean']:+.4f}"
         click.echo(f"best candidate for every search engine (--exportable): {name}, {difference}", err=err)

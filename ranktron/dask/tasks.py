@@ -25,7 +25,8 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import first_non_finite
-from ranktron.metrics import Metric, evaluate
+from ranktron.metrics import Metric
+from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.training.model import Model
 from ranktron.training.shards import QueryPiece
 from ranktron.types import Floats, Integers, State
@@ -244,7 +245,7 @@ def evaluate_part(
     if not len(rounds):
         return {str(each): np.zeros(0) for each in metrics}, rounds.qids, 0
     with _naming(part):
-        evaluation = evaluate(model.score_rounds(rounds), rounds, metrics)
+        evaluation = evaluate_rounds(rounds, model.score_rounds(rounds), metrics)
     return dict(evaluation.per_query), evaluation.qids, evaluation.empty_queries
 
 

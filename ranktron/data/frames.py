@@ -148,6 +148,37 @@ def take_features(X: Any, features: Sequence[str] | None, *, first: bool) -> Any
     return X[list(features)]
 
 
+def arrange_columns(X: Any, names: Sequence[str] | None) -> Any:
+    """The columns of a data frame in the order in which a model was fitted to them; anything else unchanged.
+
+    Parameters
+    ----------
+    X : table of numbers or data frame
+        A frame whose columns have other names than texts is unchanged, too.
+    names : sequence of str, optional
+        The columns that the model was fitted to; None, if they had no names.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> arrange_columns(pandas.DataFrame({"price": [3.0], "age": [1.0]}), ["age", "price"]).columns.tolist()
+    ['age', 'price']
+    """
+    own = frame_feature_names(X)
+    if names is None or own is None or own == tuple(names):
+        return X
+    fitted = ", ".join(map(str, names[:10])) + (", ..." if len(names) > 10 else "")
+    for name in names:
+        if name not in own:
+            raise DataError(f"column {name!r} is missing: the model was fitted to {fitted}")
+    for name in own:
+        if name not in names:
+            raise DataError(f"column {name!r} is surplus: the model was fitted without it; drop it")
+    if len(own) > len(names):
+        raise DataError(f"a column stands twice in the data frame: the model was fitted to {fitted}")
+    return X[list(names)]
+
+
 def _check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:
     """Refuses columns that are the labels or the query ids, and warns of those that look like it.
 

@@ -48,7 +48,7 @@ class BaseLearner(ABC):
         Whether it supports `rescale`, and so scale="running-standard".
     mixes : bool
         Whether it supports `mix`, and so training on several shards at once.
-    starts : bool
+    begins : bool
         Whether it supports `begin`, and so starting from given weights.
     scale_free : bool
         Whether no step size changes a ranking. No step can then be chosen small enough that the last weights are not
@@ -70,7 +70,7 @@ class BaseLearner(ABC):
     kernel: Any = None
     rescales: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
-    starts: ClassVar[bool] = False
+    begins: ClassVar[bool] = False
 
     @property
     @abstractmethod

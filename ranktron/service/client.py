@@ -315,13 +315,14 @@ class Client(ServiceConnection, ExperimentCalls):
         self,
         name: str,
         features: Sequence[str],
-        algorithm: str = "topk",
+        algorithm: str = "",
         parameters: Mapping[str, Any] | None = None,
         labels: tuple[float, float] = (0, 4),
         close_after: float | None = None,
         scale: str | None = None,
         start: Mapping[str, float] | None = None,
         trust: float | None = None,
+        learns_from: str | None = None,
     ) -> dict[str, Any]:
         """Creates a ranker; idempotent.
 
@@ -332,7 +333,7 @@ class Client(ServiceConnection, ExperimentCalls):
         features : sequence of str
             Names of the features, in the order in which documents list their values.
         algorithm : str
-            One of `ranktron.ALGORITHMS` that learns online.
+            One of `ranktron.ALGORITHMS` that learns online, instead of `learns_from`.
         parameters : dict, optional
             Parameters of the algorithm that differ from their defaults.
         labels : (float, float)
@@ -346,8 +347,12 @@ class Client(ServiceConnection, ExperimentCalls):
             Weights to start from, by feature; the others are 0.
         trust : float, optional
             How far weights may go from those of the start, in Euclidean distance.
+        learns_from : {"clicks", "top-labels", "labels"}, optional
+            What will come back: clicks (the default), labels of the first documents, or labels of whole lists.
         """
-        definition: dict[str, Any] = {"features": list(features), "algorithm": algorithm, "labels": list(labels)}
+        definition: dict[str, Any] = {"features": list(features), "labels": list(labels)}
+        definition |= {"algorithm": algorithm} if algorithm else {}
+        definition |= {} if learns_from is None else {"learns_from": learns_from}
         definition |= {} if close_after is None else {"close_after": close_after}
         given = {"scale": scale, "start": None if start is None else dict(start), "trust": trust}
         definition |= {field: value for field, value in given.items() if value is not None}

@@ -185,7 +185,7 @@ SERVICE_METRICS: dict[str, tuple[str, Callable[[RankingService], float]]] = {
     "ranktron_log_waiting": ("Writes queued for the journal.", lambda service: len(service.journal)),
     "ranktron_rankers_set_aside": (
         "Quarantined rankers: they could not be recovered at the start.",
-        lambda service: len(service.quarantined),
+        lambda service: len(service.engine.quarantined),
     ),
 }
 RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]] = {

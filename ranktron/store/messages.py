@@ -11,6 +11,8 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Number = Annotated[int, Meta(ge=0, le=2**53)]
 Grade = Annotated[float, Meta(ge=0.0)]
 Value = bool | int | float | str | None
+LearnsFrom = Literal["clicks", "top-labels", "labels"]
+ALGORITHM_FOR = {"clicks": "pdgd", "top-labels": "topk", "labels": "hinge"}
 ListScale = Literal["none", "standard-query", "minmax-query"]
 
 
@@ -29,7 +31,7 @@ class Definition(RequestBody):
     """
 
     features: Annotated[list[Name], Meta(min_length=1)]
-    algorithm: str = "topk"
+    algorithm: Annotated[str, Meta(description="default: that of `learns_from`")] = ""
     parameters: dict[str, Value | None] = field(default_factory=dict)
     labels: tuple[Grade, Grade] = (0.0, 4.0)
     close_after: (
@@ -59,6 +61,22 @@ class Definition(RequestBody):
     model: Annotated[
         str, Meta(description="set by the service: the SHA-256 of the model file; leave out in requests")
     ] = ""
+    learns_from: (
+        Annotated[
+            LearnsFrom,
+            Meta(
+                description="what will come back, which chooses the algorithm: clicks (pdgd, the default), labels of "
+                "the first documents shown (topk), or labels of whole lists (hinge)"
+            ),
+        ]
+        | None
+    ) = None
+
+    def __post_init__(self) -> None:
+        if self.algorithm and self.learns_from:
+            raise ValueError("`learns_from` chooses the algorithm: leave it or `algorithm` out")
+        self.algorithm = self.algorithm or ALGORITHM_FOR[self.learns_from or "clicks"]
+        self.learns_from = None  # the algorithm says it
 
 
 _NUMBER = {"type": ["number", "null"]}  # null: a missing value
@@ -86,6 +104,7 @@ class RankRequest(RequestBody):
 
     documents: Annotated[list[Document], Meta(min_length=1)]
     query: Annotated[str, Meta(max_length=1000)] = ""
+    user: Annotated[str, Meta(max_length=200, description="who the list is shown to, if known")] = ""
     carry: Annotated[
         bool, Meta(description="whether the answer contains the round, sealed, instead of the service storing it")
     ] = False

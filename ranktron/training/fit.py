@@ -17,7 +17,7 @@ from ranktron.data import streams
 from ranktron.data.imputation import fit_imputer, impute
 from ranktron.data.maps import FeatureMap, as_map
 from ranktron.data.query_warnings import warn_reused_query_ids, warn_uninformative_queries
-from ranktron.data.rounds import Rounds
+from ranktron.data.rounds import Rounds, check_labels
 from ranktron.data.scaling import Running, choose_scaling, fit_scaler, scale
 from ranktron.errors import DataError, RankingWarning
 from ranktron.kernels.csr_rows import Sparse
@@ -154,6 +154,8 @@ def train(
     >>> trained.history.rounds, trained.model.kind
     (100, 'hinge')
     """
+    for each in (rounds,) if valid is None else (rounds, valid):
+        check_labels(each.labels)
     warn_unlearnable_queries(rounds)
     blank, schedule = start is None, plan.schedule
     start = start or make_untrained(plan, rounds, weights, document_weights)
@@ -278,6 +280,7 @@ def make_untrained(
         feature_names=rounds.feature_names,
         scaler=fit_scaler(scaling, filled, weights, document_weights),
         imputer=imputer,
+        encoder=rounds.encoder,
     )
     feature_map = None if plan.map is None else as_map(plan.map)
     if isinstance(model.scaler, Running) and not (feature_map is None and model.blank_learner().rescales):

@@ -16,6 +16,7 @@ import numpy as np
 from ranktron.data import serialization
 from ranktron.data.categories import Encoder, encoder_from_dict, encoder_to_dict
 from ranktron.data.files import atomically
+from ranktron.data.frames import arrange_columns
 from ranktron.data.imputation import Imputer, impute, imputer_from_dict, imputer_to_dict
 from ranktron.data.maps.naming import map_from_dict, map_to_dict
 from ranktron.data.maps.protocols import Additive, Explainable, FittedMap, map_rounds
@@ -443,6 +444,8 @@ class Model:
         names = None
         if self.encoder is not None and hasattr(X, "dtypes"):
             X, names = self.encoder(X), self.encoder.names
+        else:
+            X = arrange_columns(X, self.feature_names)
         rows = X.shape[:1] if hasattr(X, "shape") else (len(X),) if hasattr(X, "__len__") else ()
         missing = self.imputer is not None
         return Rounds.from_arrays(X, np.zeros(rows), qid, feature_names=names, missing=missing)

@@ -109,7 +109,7 @@ class LinearStart:
             length = DRAWN_LENGTH
         before = float(np.linalg.norm(self.weights))
         weights = self.weights if length is None or before == 0.0 else self.weights * (length / before)
-        if not learner.starts:
+        if not learner.begins:
             raise DataError(
                 f"{algorithm} does not start from given weights: take one of {', '.join(starting_algorithms())}"
             )
@@ -127,7 +127,7 @@ def starting_algorithms() -> list[str]:
     ['slam', 'minimax', 'listnet', 'hinge', 'topk', 'pdgd']
     """
     online = [name for name, each in ALGORITHMS.items() if not each.solution]
-    return [name for name in online if ALGORITHMS[name].learner(1, {}).starts]
+    return [name for name in online if ALGORITHMS[name].learner(1, {}).begins]
 
 
 def linear_start(source: Any, features: Sequence[str] | None = None) -> LinearStart:

@@ -71,6 +71,64 @@ def test_a_model_is_learnt_from_the_clicks_of_a_log(run, log):
     assert model.coef == pytest.approx(ranker.coef_, abs=1e-6)
 
 
+@pytest.mark.parametrize("click", ["click", "clicked", "is_clicked"])
+def test_every_command_that_reads_a_log_knows_its_columns_by_the_same_names_and_options(run, log, click):
+    log = log.rename(columns={"clicked": click, "search_id": "session", "text": "words"}).drop(columns="ranker")
+    log.assign(exploration=0.5, brand="b").to_csv("a.csv", index=False)
+    named = {"session": "page", "position": "slot", click: "bought", "query": "words?", "item": "sku"}
+    log.rename(columns=named).assign(chance=0.5, brand="b").to_csv("b.csv", index=False)
+    options = ["--impression", "page", "--position", "slot", "--click", "bought", "--query", "words?", "--item", "sku"]
+    answers = []
+    for path, more in (("a.csv", []), ("b.csv", options)):
+        more = [*more, "--drop", "brand"]
+        more += ["--exploration", "exploration" if path == "a.csv" else "chance"]
+        code, out, _ = run("clicks", path, "--replicates", "0", *more, "--json")
+        assert code == 0
+        answers.append(json.loads(out))
+        assert run("train", path, "--clicks", "harvested", "--model", f"{path}.model", *more)[0] == 0
+        model = ranktron.load(f"{path}.model")
+        assert model.names == ("shown_by", "words")
+        answers.append(model.coef.tolist())
+        for arguments in (["evaluate", f"{path}.model", path, "--clicks"], ["estimate", path, f"{path}.model"]):
+            code, out, _ = run(*arguments, *more, "--json")
+            assert code == 0
+            answers.append(out.replace(path, "log"))
+    assert answers[:4] == answers[4:]
+
+
+def test_a_column_that_is_dropped_has_no_role_and_one_that_is_not_there_is_named(run, log):
+    log.to_csv("log.csv", index=False)
+    assert run("train", "log.csv", "--clicks", "em", "--drop", "item,ranker", "--model", "a.model")[0] == 0
+    assert ranktron.load("a.model").names == ("shown_by", "text")
+    _, _, err = run("train", "log.csv", "--clicks", "harvested", "--drop", "item", "--model", "b.model")
+    assert "takes query= and item=" in err or "takes item=" in err
+    code, _, err = run("train", "log.csv", "--clicks", "auto", "--drop", "nosuch", "--model", "b.model")
+    assert (code, "there is no column 'nosuch'" in err) == (1, True)
+    assert not Path("b.model").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (
+            ["train", "log.csv", "--model", "a", "--position", "slot"],
+            "--position names a column of a click log: add --clicks auto",
+        ),
+        (
+            ["train", "log.csv", "--model", "a", "--clicks", "auto", "--label", "clicked"],
+            "--label is not of click logs: see --click",
+        ),
+        (
+            ["train", "log.csv", "--model", "a", "--clicks", "auto", "--doc", "item"],
+            "--doc is not of click logs: see --item",
+        ),
+    ],
+)
+def test_an_option_of_another_kind_of_data_is_refused(run, log, arguments, complaint):
+    code, _, err = run(*arguments)
+    assert (code, complaint in err) == (2, True)
+
+
 @pytest.mark.parametrize("more", [["--algo", "slam"], ["--feedback", "perfect", "--algo", "hinge"]])
 def test_what_does_not_go_with_clicks_is_refused(run, log, more):
     code, _, err = run("train", "log.csv", "--clicks", "auto", "--model", "a.model", *more)

@@ -178,7 +178,7 @@ def test_what_is_wrong_on_standard_input(run, csv, monkeypatch):
     for content, message in (
         (b"", "standard input: there is nothing in it"),
         (b"1 qid:1 1:x\n", "standard input, line 1, column 11: expected a number after '1:', found 'x'"),
-        (b"label,qid,a\n1,1,x\n", "standard input: expected numbers in column 'a'"),
+        (b"label,qid,a\nx,1,1\n", "standard input: expected numbers in column 'label'"),
         (b"a,b\n1,2\n", "standard input: found no 'label' or the like among the columns a, b"),
     ):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

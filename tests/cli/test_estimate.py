@@ -109,8 +109,8 @@ def test_a_model_that_wants_what_was_never_shown_is_warned_of(run, log, tmp_path
     ("arguments", "code", "message"),
     [
         (["log.csv", "stars.model", "stars.model"], 2, "named twice"),
-        (["log.csv", "stars.model", "--position", "place"], 1, "has no column 'place'"),
-        (["log.csv", "stars.model", "--exploration", "chance"], 1, "has no column 'chance'"),
+        (["log.csv", "stars.model", "--position", "place"], 1, "there is no column 'place'"),
+        (["log.csv", "stars.model", "--exploration", "chance"], 1, "there is no column 'chance'"),
         (["gap.csv", "stars.model"], 1, "impression 7 has the positions 1, 3: count from 1, without a gap"),
         (["none.csv", "stars.model"], 1, "impression 7 has the positions of no document"),
         (["zero.csv", "stars.model"], 1, "propensities are above 0"),

@@ -16,7 +16,7 @@ from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.fit import TrainingPlan, train
 
 LISTS = WebSearch(features=8, documents=8).rounds(40)
-LINEAR = [name for name in ALGORITHMS if name not in ("rankboost", "kernel")]
+LINEAR = [name for name in ALGORITHMS if name not in ("rankboost", "lightgbm", "kernel")]
 OTHERS = {
     "pairwise last": ("pairwise", {"output": "last"}),
     "pairwise pocket": ("pairwise", {"output": "pocket"}),

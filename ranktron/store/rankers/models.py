@@ -100,7 +100,7 @@ def _begin(learner: BaseLearner, definition: Definition) -> None:
     weights, trust = definition.start, definition.trust
     if weights is None and trust is None:
         return
-    if not learner.starts:
+    if not learner.begins:
         instead = f"take one of {', '.join(starting_algorithms())}"
         raise RequestError(422, "bad_start", f"{definition.algorithm} does not start from given weights: {instead}")
     try:
