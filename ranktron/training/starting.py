@@ -72,6 +72,11 @@ class LinearStart:
     map: FittedMap | None = None
     drawn: bool = True
 
+    @property
+    def plain(self) -> bool:
+        """Whether the weights are for features as they are given."""
+        return all(each is None for each in (self.encoder, self.imputer, self.scaler, self.map))
+
     def model(
         self,
         algorithm: str,

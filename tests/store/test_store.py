@@ -333,3 +333,42 @@ def test_wrong_settings_are_one_error(tmp_path, settings):
         ranktron.open(tmp_path, config=StoreConfig(**settings))
     with pytest.raises(DataError, match="durability"):
         ranktron.open(tmp_path, durability="none")
+
+
+def test_a_ranker_starts_from_weights(tmp_path):
+    names, start = ["bm25", "price"], {"bm25": 1.0}
+    with ranktron.open(tmp_path / "shop") as store:
+        shop = store.ranker("shop", features=names, start=start, trust=0.01)
+        assert shop.weights == {"bm25": 1.0, "price": 0.0}
+        for _ in range(20):
+            ranking = shop.rank({"a": [1.0, 2.0], "b": [2.0, 1.0]})
+            shop.feedback(ranking.id, clicked=["a"])
+        weights = shop.weights
+        assert 0.009 < np.hypot(weights["bm25"] - 1.0, weights["price"]) <= 0.01 * (1 + 1e-12)
+        with pytest.raises(RequestError, match="different ranker"):
+            store.ranker("shop", features=names, start=start)
+        for given in (np.array([1.0, 0.0]), [1.0, 0.0]):
+            assert store.ranker(f"of{type(given).__name__}", features=names, start=given).weights == {
+                **start,
+                "price": 0.0,
+            }
+    with ranktron.open(tmp_path / "shop") as store:
+        assert store.ranker("shop", features=names, start=start, trust=0.01).weights == weights
+        assert store.ranker("named", start={"a": 1.0, "b": 2.0}).weights == {"a": 1.0, "b": 2.0}
+        with pytest.raises(RequestError, match="need `features`"):
+            store.ranker("nameless", start=[1.0])
+        with pytest.raises(DataError, match="did you mean"):
+            store.ranker("other", features=names, start={"bm52": 1.0})
+
+
+def test_a_ranker_starts_from_a_model_with_its_scaling(tmp_path):
+    X = np.array([[1.0, 20.0], [3.0, 10.0], [2.0, 15.0]])
+    trained = ranktron.RankSVM(scale="standard").fit(X, [0, 1, 0], qid=0)
+    with ranktron.open(":memory:") as store:
+        shop = store.ranker("shop", start=trained, learns_from="labels", trust=1.0)
+        assert shop.definition.algorithm == "hinge"
+        assert shop.model.scaler.name == "standard"
+        assert list(shop.weights.values()) == trained.model_.weights.tolist()
+        assert store.ranker("clicks", start=trained).definition.algorithm == "pdgd"
+        with pytest.raises(RequestError, match="has its scaling"):
+            store.ranker("other", start=trained, scale="none")
