@@ -163,6 +163,23 @@ class BaseLearner(ABC):
         """
         raise DataError(f"{type(self).__name__} cannot start from given weights")
 
+    def of(self, user: str) -> BaseLearner:
+        """The learner of one user: this one, unless users have weights of their own (`PerUser`).
+
+        Parameters
+        ----------
+        user : str
+            The user's id; an empty one is nobody in particular.
+
+        Examples
+        --------
+        >>> from ranktron.learners import hinge_perceptron
+        >>> learner = hinge_perceptron(2)
+        >>> learner.of("ann") is learner
+        True
+        """
+        return self
+
     def rescale(self, factors: Floats) -> None:
         """Multiplies each weight by a factor, after the scale of its feature has changed by that factor.
 

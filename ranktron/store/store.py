@@ -16,6 +16,7 @@ from weakref import WeakSet
 import msgspec
 
 from ranktron.errors import DataError
+from ranktron.learners.per_user import MAX_USERS
 from ranktron.store.config import StoreConfig
 from ranktron.store.documents import read_documents
 from ranktron.store.engine import CLOCK_INTERVAL, CLOSE_INTERVAL, Engine, check_kept
@@ -154,6 +155,7 @@ class Store:
         model: Model | bytes | str | os.PathLike[str] | None = None,
         start: Any = None,
         trust: float | None = None,
+        per: Literal["user"] | None = None,
     ) -> Ranker:
         """Opens a ranker, which is made if it is missing; another definition than it has is an error.
 
@@ -182,6 +184,8 @@ class Store:
             everything else that its weights are for come along, too (`ranktron.linear_start`).
         trust : float, optional
             How far weights may go from those of the start, in Euclidean distance.
+        per : {"user"}, optional
+            Whether each user (`user=` of rankings) has weights of their own on top of everybody's.
 
         Examples
         --------
@@ -196,7 +200,7 @@ class Store:
         """
         self._check_usable()
         if model is not None:
-            if features is not None or learns_from or algorithm or parameters or start is not None or trust is not None:
+            if features is not None or learns_from or algorithm or parameters or start is not None or trust or per:
                 raise RequestError(422, "invalid", "a model has its own features, algorithm and parameters")
             return self._from_model(name, _model_bytes(model))
         names = None if features is None else list(features)
@@ -209,8 +213,9 @@ class Store:
                 if labels != (0.0, 4.0) or close_after is not None or scale is not None:
                     why = "a ranker that starts from a model has its scaling, labels from 0 to 4 and no `close_after`"
                     raise RequestError(422, "invalid", why)
+                users = MAX_USERS if per else 0
                 algorithm = algorithm or ALGORITHM_FOR[learns_from or "clicks"]
-                return self._from_model(name, found.model(algorithm, parameters, trust=trust).to_bytes())
+                return self._from_model(name, found.model(algorithm, parameters, trust=trust, users=users).to_bytes())
             names = names or list(found.feature_names or ())
             if not names:
                 raise RequestError(422, "invalid", "weights to start from need `features`: their names, in order")
@@ -231,6 +236,7 @@ class Store:
             "scale": scale,
             "start": weights,
             "trust": trust,
+            "per": per,
         }
         try:
             definition = msgspec.convert(given, Definition)

@@ -100,6 +100,8 @@ class Model:
         The imputation of missing values, applied before the scaling.
     encoder : Encoder, optional
         The encoding of data frames with categorical columns.
+    users : int
+        How many users may have weights of their own on top of everybody's (`PerUser`); 0, none.
 
     Examples
     --------
@@ -124,6 +126,7 @@ class Model:
     map: FittedMap | None = None
     imputer: Imputer | None = None
     encoder: Encoder | None = None
+    users: int = 0
 
     def __post_init__(self) -> None:
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
@@ -166,7 +169,12 @@ class Model:
     def blank_learner(self) -> BaseLearner:
         """An untrained learner of the same kind, for the same mapped features."""
         width = self.n_filled if self.map is None else self.map.n_outputs
-        return self.algorithm.learner(width, self.parameters)
+        learner = self.algorithm.learner(width, self.parameters)
+        if not self.users:
+            return learner
+        from ranktron.learners.per_user import per_user
+
+        return per_user(learner, self.users)
 
     @property
     def n_filled(self) -> int:
@@ -397,6 +405,7 @@ class Model:
                 "map": None if self.map is None else map_to_dict(self.map),
                 "imputer": None if self.imputer is None else imputer_to_dict(self.imputer),
                 "encoder": None if self.encoder is None else encoder_to_dict(self.encoder),
+                **({"users": self.users} if self.users else {}),
             }
         )
 
@@ -489,6 +498,9 @@ def _check_header(content: Mapping[str, Any], name: str) -> None:
             raise DataError(
                 f"{name} is not a model that this version knows: its {key} must be a whole number from 0 to 2^53"
             )
+    users = content.get("users", 0)
+    if type(users) is not int or not 0 <= users < 2**53:
+        raise DataError(f"{name} is not a model that this version knows: its users must be a whole number")
     names = content["feature_names"]
     if names is not None and not (isinstance(names, list) and all(isinstance(each, str) for each in names)):
         raise DataError(f"{name} is not a model: its feature_names are not a list of texts")

@@ -19,6 +19,7 @@ from ranktron.data.scaling import Global, Running, Scaler
 from ranktron.data.serialization import check_magic
 from ranktron.errors import DataError
 from ranktron.learners.parameters import unknown_parameter
+from ranktron.learners.per_user import per_user
 from ranktron.learners.start import Start
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.algorithms import algorithm as find_algorithm
@@ -84,6 +85,7 @@ class LinearStart:
         *,
         trust: float | None = None,
         length: float | None = None,
+        users: int = 0,
     ) -> Model:
         """A model of an online algorithm that has these weights and has learnt nothing yet.
 
@@ -98,6 +100,8 @@ class LinearStart:
         length : float, optional
             The Euclidean length that the weights get, above 0; the order of documents by score stays. By default they
             are taken as they are, but by pdgd from a model whose length means nothing (`drawn`): then 4.
+        users : int
+            How many users may have weights of their own on top of these (`ranktron.learners.per_user`).
 
         Examples
         --------
@@ -118,10 +122,11 @@ class LinearStart:
             raise DataError(
                 f"{algorithm} does not start from given weights: take one of {', '.join(starting_algorithms())}"
             )
+        learner = per_user(learner, users) if users else learner
         learner.begin(Start(weights, inf if trust is None else trust))
         return Model(
             found.name, completed, learner.state(), self.n_features, self.first_index, self.feature_names, self.scaler,
-            {}, self.map, self.imputer, self.encoder,
+            {}, self.map, self.imputer, self.encoder, users,
         )  # fmt: skip
 
 

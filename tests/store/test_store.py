@@ -1,6 +1,7 @@
 """The store: rankers in a folder, used from Python; what it says, learns, keeps and refuses."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -372,3 +373,43 @@ def test_a_ranker_starts_from_a_model_with_its_scaling(tmp_path):
         assert store.ranker("clicks", start=trained).definition.algorithm == "pdgd"
         with pytest.raises(RequestError, match="has its scaling"):
             store.ranker("other", start=trained, scale="none")
+
+
+@pytest.mark.parametrize("ends", ["closed", "killed"])
+def test_users_have_weights_of_their_own(tmp_path, ends):
+    given = {"features": NAMES, "scale": "none", "per": "user", "start": {"bm25": 1.0}, "trust": 0.05}
+    rng = np.random.default_rng(0)
+    store = ranktron.open(tmp_path / "state")
+    shop = store.ranker("shop", **given)
+    for number in range(60):
+        likes = number % 2
+        user = ("ann", "bob")[likes]
+        X = rng.normal(size=(5, 3))
+        ranking = shop.rank(X, items=list("abcde"), user=user)
+        first = "abcde"[int(np.argmax(X[:, 1 + likes]))]
+        shop.feedback(ranking.id, clicked=[first])
+    learner = shop.model.learner()
+    ann, bob = (learner.of(user).ranking_weights for user in ("ann", "bob"))
+    assert ann[1] > bob[1] + 0.2
+    assert bob[2] > ann[2] + 0.2
+    assert np.linalg.norm(learner.of("cy").ranking_weights - [1.0, 0.0, 0.0]) <= 0.05 * (1 + 1e-12)
+    ranking = shop.rank(np.eye(3), items=["x", "y", "z"], user="ann")
+    assert ranking.scores == pytest.approx(sorted(ann, reverse=True) if not ranking.explored else ranking.scores)
+    scores = dict(zip(ranking.items, ranking.scores, strict=True))
+    assert [scores[item] for item in "xyz"] == pytest.approx(ann)
+    explained = shop.explain(ranking.id)
+    assert {each.id: sum(each.contributions.values()) for each in explained.documents} == pytest.approx(scores)
+    if ends == "closed":
+        store.close()
+    else:
+        store.flush()
+        shutil.copytree(tmp_path / "state", tmp_path / "copy")
+        store.close()
+    folder = tmp_path / ("state" if ends == "closed" else "copy")
+    with ranktron.open(folder) as store:
+        again = store.ranker("shop", **given).model.learner()
+        assert list(again.own) == ["ann", "bob"]
+        for user in ("ann", "bob", "cy"):
+            assert (again.of(user).ranking_weights == learner.of(user).ranking_weights).all()
+        with pytest.raises(RequestError, match="users' own"):
+            store.ranker("other", features=NAMES, learns_from="top-labels", per="user")
