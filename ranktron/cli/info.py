@@ -146,7 +146,7 @@ def describe(rounds: Any) -> dict[str, Any]:
     grades, counts = np.unique(rounds.labels, return_counts=True)
     highest = np.maximum.reduceat(rounds.labels, rounds.offsets[:-1])
     lowest = np.minimum.reduceat(rounds.labels, rounds.offsets[:-1])
-    names = rounds.feature_names or [str(j + rounds.first_index) for j in range(rounds.n_features)]
+    names = rounds.names
     missing = count_missing(rounds).tolist()
     # Missing values are replaced by means, which do not change the range of a feature.
     imputed = impute(rounds, fit_imputer("mean", rounds)) if any(missing) else rounds
