@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -13,7 +14,7 @@ import click
 
 from ranktron.cli.output import show_activity
 from ranktron.data.option_names import FORMATS, IMPUTATIONS, SCALINGS
-from ranktron.errors import DataError
+from ranktron.errors import DataError, RankingWarning
 from ranktron.learners.parameters import PRESETS
 from ranktron.training.algorithms import ALGORITHMS, TRAINING, algorithm, find_preset
 
@@ -328,9 +329,13 @@ def say_columns(name: str, path: str, like: Model | None = None) -> None:
 
     options = reading_options()
     judgments = options.pop("judgments", None)
-    if like is not None and like.feature_names is not None:
+    if like is not None and like.encoder is not None:
+        options |= {"features": like.encoder.columns, "drop": None, "categorical": tuple(like.encoder.categories)}
+    elif like is not None and like.feature_names is not None:
         options |= {"features": like.feature_names, "drop": None}
-    roles = read_roles(input_file(path), **options)
+    with warnings.catch_warnings():  # reading warns
+        warnings.simplefilter("ignore", RankingWarning)
+        roles = read_roles(input_file(path), **options)
     if roles is not None:
         report_columns(name, roles, judgments)
 
