@@ -76,7 +76,7 @@ def evaluate(
         return
     rounds = read_clicks_as_labels(data, null, loaded) if clicks else read_data(data, null, loaded, part="test")
     refuse_uninformative(data, rounds, "there is nothing to measure")
-    drifts = loaded.warn_of_drift(rounds, model)
+    drifts = loaded.warn_of_drift(rounds, model, labelled=not clicks)
     scores = loaded.score_rounds(rounds)
     evaluation = evaluate_rounds(rounds, scores, metrics)
     filled = loaded.fill(rounds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,9 @@ class Estimate:
         one, two = self._terms, other._terms
         if one is None or two is None or not np.array_equal(one.gains, two.gains):
             raise DataError("a difference is one of two estimates from the same log, with the same gains")
+        weakest = min(self, other, key=lambda estimate: estimate.effective_size)
+        if not np.isfinite([self.value, other.value]).all():
+            return replace(weakest, value=float("nan"), low=float("nan"), high=float("nan"))
         mean_one, mean_two = one.divisors.mean(), two.divisors.mean()
         terms = _Terms(
             one.base / mean_one - (two.base - two.divisors * other.value) / mean_two
@@ -128,7 +131,6 @@ class Estimate:
             low = high = float("nan")
         elif not terms.slopes.any():  # the same ranker twice
             low = high = terms.value
-        weakest = min(self, other, key=lambda estimate: estimate.effective_size)
         return Estimate(terms.value, low, high, weakest.effective_size, weakest.mean_weight, weakest.n, terms)
 
 
