@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from weakref import WeakSet
 
 import msgspec
+from msgspec import structs
 
 from ranktron.errors import DataError
 from ranktron.store.config import StoreConfig
@@ -21,6 +22,7 @@ from ranktron.store.documents import read_documents
 from ranktron.store.engine import CLOCK_INTERVAL, CLOSE_INTERVAL, Engine, check_kept
 from ranktron.store.errors import RequestError
 from ranktron.store.messages import (
+    ALGORITHM_FOR,
     Definition,
     Document,
     ExplainAnswer,
@@ -36,7 +38,7 @@ from ranktron.store.messages import (
 from ranktron.store.promises import Steps, run
 from ranktron.store.rankers import views
 from ranktron.store.rankers.live_ranker import LiveRanker, ShownList
-from ranktron.store.rankers.models import read_upload
+from ranktron.store.rankers.models import Upload, read_upload
 from ranktron.store.threads import LockingCaller
 
 if TYPE_CHECKING:
@@ -153,6 +155,8 @@ class Store:
         close_after: float | None = None,
         scale: str | None = None,
         history: Literal["prune", "keep"] = "prune",
+        start: Any = None,
+        trust: float | None = None,
         model: Model | bytes | str | os.PathLike[str] | None = None,
         **more: Any,
     ) -> Ranker:
@@ -178,8 +182,13 @@ class Store:
             How features are scaled within each list; by default as is recommended for the algorithm.
         history : {"prune", "keep"}
             Whether answered rankings are kept, which `forget` needs, and then `user` in every ranking.
+        start : mapping, path, Model, estimator or array, optional
+            A linear model that an online learner starts from: weights by feature, or what `ranktron.training.starting`
+            reads. The scaling of a model is kept.
+        trust : float, optional
+            How far the weights may go from those of the start.
         model : Model, bytes or path, optional
-            A trained model or its file, which the ranker starts with, instead of a definition.
+            A trained model or its file, which goes on itself, instead of a definition.
 
         Examples
         --------
@@ -189,11 +198,14 @@ class Store:
         ('topk', 3)
         """
         self._check_usable()
-        if model is not None:
-            if features is not None or learns_from or algorithm or parameters or more:
-                raise RequestError(422, "invalid", "a model has its own features, algorithm and parameters")
-            upload = read_upload(_model_bytes(model), None, self._engine.config)
-            self._finish(self._engine.create_from_model(name, upload))
+        if algorithm and learns_from:
+            raise RequestError(422, "invalid", "`learns_from` chooses the algorithm: leave it or `algorithm` out")
+        if model is not None or (start is not None and not isinstance(start, Mapping)):
+            if scale or more:
+                raise RequestError(422, "invalid", "a model has its own scaling")
+            upload = self._read_start(model, start, features, algorithm, learns_from, parameters, trust)
+            own = structs.replace(upload.definition, labels=labels, close_after=close_after, history=history)
+            self._finish(self._engine.create_from_model(name, upload._replace(definition=own)))
             return Ranker(self, name)
         if features is None:
             with self._lock:
@@ -210,6 +222,8 @@ class Store:
             "close_after": close_after,
             "scale": scale,
             "history": history,
+            "start": start,
+            "trust": trust,
         }
         try:
             definition = msgspec.convert(given, Definition)
@@ -221,6 +235,29 @@ class Store:
             setattr(definition, field, value)
         self._finish(self._engine.create(name, definition))
         return Ranker(self, name)
+
+    def _read_start(
+        self,
+        model: Any,
+        start: Any,
+        features: Iterable[str] | None,
+        algorithm: str,
+        learns_from: LearnsFrom | None,
+        parameters: Mapping[str, Any] | None,
+        trust: float | None,
+    ) -> Upload:
+        """The model that a ranker is made with: a trained one, or a learner that starts from a linear one."""
+        if start is None:
+            if features is not None or learns_from or algorithm or parameters or trust is not None:
+                raise RequestError(422, "invalid", "a model has its own features, algorithm and parameters")
+            return read_upload(_model_bytes(model), None, self._engine.config)
+        if model is not None:
+            raise RequestError(422, "invalid", "a ranker goes on from a `model` or begins with a `start`, not both")
+        from ranktron.training.starting import linear_start
+
+        chosen = algorithm or ALGORITHM_FOR[learns_from or "clicks"]
+        begun = linear_start(start, None if features is None else list(features)).model(chosen, parameters, trust=trust)
+        return read_upload(begun.to_bytes(), None, self._engine.config)
 
     def delete(self, name: str) -> None:
         """Deletes a ranker and all it has learnt.
