@@ -58,8 +58,8 @@ def propensities(log: Impressions, examination: Examination) -> Floats:
             "an examination with offsets (trust bias) makes labels of clicks, (c - offset) / value, for losses that "
             "are linear in the label; weights of clicks cannot undo it"
         )
-    theta = examination.at(log.position)
-    if log.query is None or log.item is None:
+    theta = examination.at_rows(log)
+    if examination.after_click is not None or log.query is None or log.item is None:
         return theta
     documents, queries = log.documents(), encode_ids(log.query)
     impressions = np.bincount(queries[log.offsets[:-1]])
