@@ -68,12 +68,12 @@ def browsing_examination(
     """
     size, last = log.n_positions, last_clicks(log)
     context, of = (log.position - 1) * size + last, log.impression_of_rows
-    cells = _Cells(log.documents(), context, size * size)
+    cells = Cells(log.documents(), context, size * size)
     if not log.clicks[log.position == 1].any():
         raise DataError("nobody clicked at position 1: there is nothing to compare other positions with")
 
     def fit(weights: Floats) -> Floats:
-        examination, _ = _fit(cells, weights[of], log, iterations, tol)
+        examination, _ = fit_product(cells, weights[of], log, iterations, tol)
         relative: Floats = examination / examination[0]
         return relative
 
@@ -88,7 +88,7 @@ def browsing_examination(
     return replace(found, after_click=np.where(below, fit(np.ones(len(log))).reshape(size, size), 1.0))
 
 
-class _Cells:
+class Cells:
     """Rows of the same document and context: all that the likelihood depends on is how often they were clicked."""
 
     def __init__(self, documents: Integers, contexts: Integers, n_contexts: int) -> None:
@@ -97,7 +97,7 @@ class _Cells:
         self.document, self.context = found // n_contexts, found % n_contexts
 
 
-def _fit(cells: _Cells, weights: Floats, log: Impressions, iterations: int, tol: float) -> tuple[Floats, Floats]:
+def fit_product(cells: Cells, weights: Floats, log: Impressions, iterations: int, tol: float) -> tuple[Floats, Floats]:
     """The examination of each context and the attractiveness of each document that the weighted rows make likeliest.
 
     Whether a position was examined and whether its document attracted are hidden; both were where there is a click.
@@ -161,8 +161,8 @@ def held_out_log_likelihood(log: Impressions, model: str, test: Integers) -> Flo
         raise DataError("the impressions to hold out are true or false for each, and neither none nor all of them")
     rows = held[log.impression_of_rows]
     context, n_contexts = _contexts(log, model)
-    cells = _Cells(log.documents(), context, n_contexts)
-    examination, attractiveness = _fit(cells, (~rows).astype(float), log, 2000, _TINY)
+    cells = Cells(log.documents(), context, n_contexts)
+    examination, attractiveness = fit_product(cells, (~rows).astype(float), log, 2000, _TINY)
     cell = cells.of_rows[rows]
     chance = attractiveness[cells.document[cell]] * examination[cells.context[cell]]
     found: Floats = np.where(log.clicks[rows] > 0.0, np.log(chance), np.log1p(-chance))

@@ -10,10 +10,10 @@ from ranktron.data.rounds import Rounds
 from ranktron.data.serialization import deserialize, serialize
 from ranktron.learners.clicks.browsing import (
     MODELS,
-    _Cells,
-    _fit,
+    Cells,
     browsing_examination,
     compare_click_models,
+    fit_product,
     held_out_log_likelihood,
 )
 from ranktron.learners.clicks.estimating import weigh_log
@@ -114,7 +114,7 @@ def test_no_examination_near_it_is_likelier():
     """The likelihood with both priors, and the best attractiveness of each document found by a search."""
     log = simulated(600, queries=3, seed=1)
     context, rate = 4 * (log.position - 1) + last_clicks(log), log.clicks[log.position == 1].mean()
-    gamma, attractiveness = _fit(_Cells(log.documents(), context, 16), np.ones(2400), log, 20_000, 1e-12)
+    gamma, attractiveness = fit_product(Cells(log.documents(), context, 16), np.ones(2400), log, 20_000, 1e-12)
     grid = np.linspace(0.0005, 0.9995, 4000)
     clicked, skipped = np.zeros((2, 12, 16))
     np.add.at(clicked, (log.documents(), context), log.clicks)
