@@ -1,7 +1,7 @@
 """Learning from a click log: a race against LightGBM with `position=`, and how often intervals hold what they should.
 
-python -m benchmarks.click_logs race|coverage|useless|table RESULTS [SEEDS]: writes one JSON line per run to the file
-RESULTS, goes on where it stopped, and prints the tables.
+python -m benchmarks.click_logs race|coverage|useless|truncated|table RESULTS [SEEDS]: writes one JSON line per run to
+the file RESULTS, goes on where it stopped, and prints the tables.
 """
 
 import json
@@ -74,7 +74,7 @@ def draw(cell, seed):
 
 def ndcg(scores, X, grades):
     test = ranktron.Rounds.from_arrays(X.reshape(-1, D), grades.ravel(), group=[M] * len(X))
-    return ranktron.evaluate(scores, test, [ranktron.metric("ndcg@5")]).means["ndcg@5"]
+    return ranktron.evaluate(test, scores, [ranktron.metric("ndcg@5")]).means["ndcg@5"]
 
 
 def judged(scores, place, clicks, theta):
@@ -209,6 +209,42 @@ def coverage(cell, seed):
     return found
 
 
+SHOPS, CANDIDATE_DOCUMENTS = 60, 12
+
+
+def truncated_log(cell, seed):
+    """Pages with the best of twelve candidates by a noisy popularity, which users do not want, or by it and text."""
+    rng = np.random.default_rng((seed, 7))
+    X = rng.normal(size=(SHOPS, CANDIDATE_DOCUMENTS, 3)).astype(np.float32)  # popularity, text, freshness
+    relevance = 1.0 / (1.0 + np.exp(X[..., 2] - 2.0 * X[..., 1]))
+    query = rng.integers(SHOPS, size=cell["sessions"])
+    sorted_by = X[..., 0] + X[..., 1] * (cell["logged by"] == "popularity and text")
+    noisy = sorted_by[query] + 0.5 * rng.normal(size=(cell["sessions"], CANDIDATE_DOCUMENTS))
+    item = np.argsort(-noisy, axis=1)[:, : cell["shown"]]
+    place = np.tile(np.arange(1, cell["shown"] + 1), (cell["sessions"], 1))
+    wanted = np.take_along_axis(relevance[query], item, axis=1)
+    clicks = rng.random(wanted.shape) < wanted * power_law(0.9, CANDIDATE_DOCUMENTS).at(place)
+    rows = np.repeat(np.arange(cell["sessions"]), cell["shown"])
+    shown = {"qid": rows, "position": place.ravel(), "query": query[rows], "item": item.ravel()}
+    return X[query[rows], item.ravel()], clicks.ravel().astype(float), wanted.ravel(), shown
+
+
+def truncated(cell, seed):
+    """The weight of popularity over that of text: of true relevance on the same pages, and of clicks."""
+    X, clicks, wanted, shown = truncated_log(cell, seed)
+    given = {
+        "true relevance": (wanted, {"propensity": np.ones(len(wanted)), **shown}),
+        "known curve": (clicks, {"examination": power_law(0.9, CANDIDATE_DOCUMENTS), **shown}),
+        "harvested curve": (clicks, {"examination": "harvested", **shown}),
+        "clicks as labels": (clicks, {"qid": shown["qid"]}),
+    }
+    found = {}
+    for name, (y, more) in given.items():
+        coef = ranktron.RankSVM(tol=1e-3, scale="standard").fit(X, y, **more).coef_
+        found[name] = float(coef[0] / coef[1])
+    return found
+
+
 def keep(path, kind, cells, seeds, run):
     """Runs what is not in the file yet, and adds it, line by line."""
     path = Path(path)
@@ -286,6 +322,28 @@ def coverage_table(path):
                 print(f"| {' | '.join(map(str, cells))} |")
 
 
+def truncated_table(path):
+    rows = read(path, "truncated")
+    print("\n| logged by | shown | seeds | true relevance | known curve | harvested curve | clicks as labels |")
+    print("|---|---|---|---|---|---|---|")
+    for cell in TRUNCATED:
+        runs = [row["found"] for row in rows if row["key"][0] == cell]
+        if not runs:
+            continue
+        truth = np.array([run["true relevance"] for run in runs])
+        cells = [f"{truth.mean():+.3f}"]
+        for name in ("known curve", "harvested curve", "clicks as labels"):
+            apart = np.array([run[name] for run in runs]) - truth
+            cells.append(f"{apart.mean():+.3f} ± {apart.std(ddof=1) / len(apart) ** 0.5:.3f}")
+        where = f"{cell['logged by']} | {cell['shown']} of {CANDIDATE_DOCUMENTS} | {len(runs)}"
+        print(f"| {where} | {' | '.join(cells)} |")
+
+
+TRUNCATED = [
+    {"logged by": how, "shown": shown, "sessions": 3000}
+    for how in ("popularity", "popularity and text")
+    for shown in (12, 10, 8, 5)
+]
 SIMULATIONS = [{"eta": 1.0, "sessions": 2000}]
 
 if __name__ == "__main__":
@@ -297,5 +355,7 @@ if __name__ == "__main__":
         keep(results, "useless", [asdict(Cell())], count, useless_weight)
     elif what == "coverage":
         keep(results, "coverage", SIMULATIONS, count, coverage)
-    for table in (race_table, useless_table, coverage_table):
+    elif what == "truncated":
+        keep(results, "truncated", TRUNCATED, count, truncated)
+    for table in (race_table, useless_table, coverage_table, truncated_table):
         table(results)

@@ -102,7 +102,7 @@ def parts_of(name, data):
 
 
 def values(scores, test):
-    return evaluate(np.asarray(scores, float), test, [NDCG]).per_query["ndcg@10"]
+    return evaluate(test, np.asarray(scores, float), [NDCG]).per_query["ndcg@10"]
 
 
 def trained_values(name, parameters, scale, passes, part, test, seed):

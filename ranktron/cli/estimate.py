@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ranktron.cli.options import DATA, PICTURE, as_json
+from ranktron.cli.options import DATA, PICTURE, as_json, log_options, log_table_options
 from ranktron.cli.output import print_json, print_table, show_activity
 from ranktron.errors import DataError, RankingWarning, warn
 
@@ -46,31 +45,12 @@ class _Log(NamedTuple):
     show_default=True,
     help="Temperature of each MODEL; 0 ranks by score, without draws.",
 )
-@click.option(
-    "--impression", metavar="COLUMN", default="impression", show_default=True, help="Column with the page of a row."
-)
-@click.option(
-    "--position",
-    metavar="COLUMN",
-    default="position",
-    show_default=True,
-    help="Column with the position, from 1; 0 if not shown.",
-)
-@click.option(
-    "--click", "clicked", metavar="COLUMN", default="click", show_default=True, help="Column with clicks, or any gain."
-)
-@click.option(
-    "--exploration",
-    metavar="COLUMN",
-    default="exploration",
-    show_default=True,
-    help="Column with the probability of the document at its position; used without --logged-by.",
-)
+@log_table_options
 @click.option("--figure", type=PICTURE, help="Write the estimates with their intervals as a picture (.png or .svg).")
 @as_json
 def estimate(
     log: str, models: tuple[str, ...], logged_by: str | None, logged_temperature: float, temperature: float,
-    impression: str, position: str, clicked: str, exploration: str, figure: str | None, as_json: bool,
+    figure: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Off-policy evaluation: estimate the mean gain of a page of LOG, had each MODEL ranked it.
 
@@ -88,7 +68,7 @@ def estimate(
     if len(set(models)) < len(models):
         raise click.UsageError("the same model is named twice")
     with show_activity(f"reading {log}"):
-        pages = _read_log(log, impression, position, clicked, exploration, with_propensity=logged_by is None)
+        pages = _read_log(log, with_propensity=logged_by is None)
     logging = None if logged_by is None else _policies(load(logged_by), pages.rounds, logged_temperature)
     by_model = {}
     for model in models:
@@ -112,22 +92,30 @@ def estimate(
     click.echo(f"{len(pages.impressions):,} impressions of up to {_places(pages)} documents")
 
 
-def _read_log(path: str, impression: str, position: str, clicked: str, exploration: str, with_propensity: bool) -> _Log:
+def _read_log(path: str, with_propensity: bool) -> _Log:
     import numpy as np
 
+    from ranktron.data.files import from_standard_input
     from ranktron.data.io import read
+    from ranktron.data.io.click_logs import NEEDED, find_log_columns
+    from ranktron.data.io.columns import as_columns
     from ranktron.data.rounds import Rounds
     from ranktron.types import Impression
 
-    with warnings.catch_warnings():
+    options = log_options()
+    with from_standard_input(path) as source, warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)  # logs have lists without a click
-        table = read(path, label=clicked, query=impression, null="nan", sparse=False)
+        found = find_log_columns(source, needed=(*NEEDED, *["exploration"] * with_propensity), **options)
+        position, exploration = found["position"], found.get("exploration")
+        roles = [position, found["exploration"]] if with_propensity else [position]
+        chosen = as_columns(None, None, None, options.get("features"), options.get("drop"))
+        others = [found[role] for role in found if role not in (*NEEDED, "item", "exploration")]
+        table = read(
+            source, label=found["click"], query=found["impression"], doc=found.get("item"), null="nan", sparse=False,
+            features=None if chosen.features is None else [*chosen.features, *roles], format=options.get("format"),
+            drop=None if chosen.features else [*chosen.drop, *others],
+        )  # fmt: skip
     names = list(table.feature_names or ())
-    roles = [position, exploration] if with_propensity else [position]
-    for name in roles:
-        if name not in names:
-            option = "--position" if name == position else "--exploration (or name the model with --logged-by)"
-            raise DataError(f"{path} has no column {name!r} among {', '.join(names) or 'its features'}: see {option}")
     columns = {name: np.nan_to_num(table.X[:, names.index(name)].astype(float)) for name in roles}
     features = [j for j, name in enumerate(names) if name not in (position, exploration)]
     X = np.ascontiguousarray(table.X[:, features])
@@ -137,7 +125,7 @@ def _read_log(path: str, impression: str, position: str, clicked: str, explorati
     impressions = []
     for qid, (a, b) in zip(table.qids, pairwise(table.offsets.tolist()), strict=True):
         items = _order(columns[position][a:b], f"{path}: impression {qid}")
-        propensities = columns[exploration][a:b][items] if with_propensity else None
+        propensities = columns[found["exploration"]][a:b][items] if with_propensity else None
         impressions.append(Impression(items, table.labels[a:b][items], propensities))
     return _Log(rounds, impressions)
 
@@ -202,7 +190,8 @@ def _as_content(log: _Log, shown: Estimate, by_model: dict[str, dict[str, Estima
 
 
 def _numbers(estimate: Estimate) -> dict[str, Any]:
-    return {name: value if math.isfinite(value) else None for name, value in asdict(estimate).items() if name != "n"}
+    numbers = {name: getattr(estimate, name) for name in ("value", "low", "high", "effective_size", "mean_weight")}
+    return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
 
 
 def _draw(path: str, log: str, shown: Estimate, by_model: dict[str, dict[str, Estimate]]) -> None:

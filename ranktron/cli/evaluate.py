@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ranktron.cli.cluster_options import PARTS, evaluate_on_parts
+from ranktron.cli.data_checks import refuse_uninformative, warn_below_random
 from ranktron.cli.options import (
     DATA,
     PICTURE,
     as_json,
+    click_log_options,
+    log_columns,
     metrics_option,
     null_option,
+    read_clicks_as_labels,
     read_data,
     strict_option,
     table_options,
@@ -34,14 +38,19 @@ if TYPE_CHECKING:
     help="Let the workers of a Dask cluster read DATA, which may be a pattern: the address of the scheduler, or "
     "`local`. The values are the same; baselines are omitted.",
 )
+@click.option(
+    "--clicks", is_flag=True, help="DATA is a click log: its impressions are the lists, its clicks the labels."
+)
+@click_log_options("impression", "position", "click", "item", "ranker", "exploration", "propensity")
 @metrics_option("ndcg@10,map")
 @null_option
 @table_options
 @strict_option
 @as_json
 def evaluate(
-    model: str, data: str, curve: str | None, dask: str | None, metrics: list[Metric], null: str | None, as_json: bool
-) -> None:
+    model: str, data: str, curve: str | None, dask: str | None, clicks: bool, metrics: list[Metric],
+    null: str | None, as_json: bool,
+) -> None:  # fmt: skip
     """Evaluate MODEL on DATA, and compare it with simple baselines.
 
     The baselines are a random order and the best single feature. That feature is chosen on DATA itself by the first
@@ -49,30 +58,38 @@ def evaluate(
 
     Example: ranktron evaluate my.model test.txt --metrics ndcg@10,map:letor
     """
-    from ranktron.metrics import evaluate as measure
+    from ranktron.metrics.evaluation import evaluate_rounds
     from ranktron.training.baselines import best_feature, random_means
     from ranktron.training.model import load
 
+    if log_columns() and not clicks:
+        raise click.UsageError(f"--{next(iter(log_columns()))} names a column of a click log: add --clicks")
     loaded = load(model)
     if dask:
+        if clicks:
+            raise click.UsageError("--clicks reads the log in this process: leave it out, or --dask")
         if curve:
             raise click.UsageError(
                 "--curve draws baselines, which need the data in this process: leave it out, or --dask"
             )
         _show_parts(evaluate_on_parts(loaded, data, metrics, null or "error", dask), model, data, metrics, as_json)
         return
-    rounds = read_data(data, null, loaded, part="test")
+    rounds = read_clicks_as_labels(data, null, loaded) if clicks else read_data(data, null, loaded, part="test")
+    refuse_uninformative(data, rounds, "there is nothing to measure")
+    drifts = loaded.warn_of_drift(rounds, model)
     scores = loaded.score_rounds(rounds)
-    evaluation = measure(scores, rounds, metrics)
+    evaluation = evaluate_rounds(rounds, scores, metrics)
     filled = loaded.fill(rounds)
     with show_progress("single features", filled.n_features) as step:
         best = best_feature(filled, metrics, None if step is None else lambda _column: step())
     chance = random_means(rounds, metrics)
     feature = ("" if best.sign > 0 else "-") + loaded.filled_names[best.column]
+    warn_below_random(data, evaluation, chance)
     if curve:
         _draw(curve, model, rounds, scores, best.sign * filled.X[:, best.column].astype(float), feature)
     if as_json:
-        print_json(_as_content(evaluation, metrics, chance, {"feature": feature, **best.means}))
+        content = _as_content(evaluation, metrics, chance, {"feature": feature, **best.means})
+        print_json({**content, "drift": [drift._asdict() for drift in drifts]})
         return
     rows = [(m, evaluation.means[m], _interval(evaluation, m), chance[m], best.means[m]) for m in map(str, metrics)]
     columns = ["metric", "model", "95 % interval", "random", f"best feature ({feature})"]
@@ -121,16 +138,16 @@ def _as_content(evaluation: Evaluation, metrics: list[Metric], chance: Any, best
 
 
 def _draw(path: str, model: str, rounds: Any, scores: Any, feature_scores: Any, feature: str) -> None:
-    from ranktron.metrics import evaluate as measure
     from ranktron.metrics import metric
+    from ranktron.metrics.evaluation import evaluate_rounds
     from ranktron.training.baselines import random_means
     from ranktron.training.figures.plots import curves
 
     depths = list(range(1, 21))
     cuts = [metric(f"ndcg@{k}") for k in depths]
     systems = {
-        model: measure(scores, rounds, cuts).means,
-        f"best feature ({feature})": measure(feature_scores, rounds, cuts).means,
+        model: evaluate_rounds(rounds, scores, cuts).means,
+        f"best feature ({feature})": evaluate_rounds(rounds, feature_scores, cuts).means,
         "random": random_means(rounds, cuts),
     }
     lines = {name: (depths, [means[str(c)] for c in cuts]) for name, means in systems.items()}

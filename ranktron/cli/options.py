@@ -45,7 +45,8 @@ class _Picture(click.Path):
 
 
 PICTURE = _Picture()
-_READING, _REPORTED, _INPUTS = "ranktron.reading", "ranktron.reported", "ranktron.inputs"  # keys of click context
+# Keys of click context.
+_READING, _REPORTED, _INPUTS, _LOG = "ranktron.reading", "ranktron.reported", "ranktron.inputs", "ranktron.log"
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Machine-readable output: one JSON object instead of a table."
 )
@@ -188,6 +189,12 @@ _QUERY = _reading_option("--query", metavar="COLUMN", help="Column with the quer
 _DOC = _reading_option("--doc", metavar="COLUMN", help="Column with the document id.  [default: found by its name]")
 _FEATURES = _reading_option("--features", metavar="A,B,...", help="Columns to use as features.  [default: all others]")
 _DROP = _reading_option("--drop", metavar="A,B,...", help="Columns to ignore.")
+categorical_option = _reading_option(
+    "--categorical",
+    metavar="auto|A,B,...",
+    help="Columns whose values are categories, each of which becomes a feature; auto: columns of text with few "
+    "different values. Saved with the model.",
+)
 _JUDGMENTS = _reading_option(
     "--judgments",
     type=click.Path(exists=True),
@@ -204,6 +211,75 @@ strict_option = _reading_option(
 )
 
 
+LOG_COLUMNS = {
+    "impression": "Column with the impression: one page, shown once to one user.",
+    "position": "Column with the position, from 1.",
+    "click": "Column with the click: 1, 0, or any gain.",
+    "query": "Column with the query of the impression.",
+    "item": "Column with the document.",
+    "ranker": "Column with the ranker that showed the page.",
+    "exploration": "Column with the probability of showing the document at its position.",
+    "propensity": "Column with the probability that a user sees the document there.",
+}
+
+
+def click_log_options(*roles: str) -> Callable[[F], F]:
+    """The options of every command that reads a click log: what its columns hold."""
+
+    def store(context: click.Context, option: click.Parameter, value: str | None) -> None:
+        context.meta.setdefault(_LOG, {})[option.name] = value
+
+    def decorate(command: F) -> F:
+        for role in reversed(roles or LOG_COLUMNS):
+            help_text = f"{LOG_COLUMNS[role]}  [default: found by its name]"
+            option = click.option(f"--{role}", metavar="COLUMN", expose_value=False, callback=store, help=help_text)
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def log_columns() -> dict[str, str]:
+    """The columns of a click log that were named on the command line."""
+    context = click.get_current_context(silent=True)
+    named = {} if context is None else context.meta.get(_LOG, {})
+    return {role: name for role, name in named.items() if name is not None}
+
+
+def log_options() -> dict[str, Any]:
+    """The options of `read_click_log` that were set on the command line."""
+    options = {name: value for name, value in reading_options().items() if value is not None}
+    for name, instead in {"label": "--click", "doc": "--item", "judgments": "--click"}.items():
+        if name in options:
+            raise click.UsageError(f"--{name} is not of click logs: see {instead}")
+    columns = {"query": options["query"]} if "query" in options else {}
+    return {name: options[name] for name in ("features", "drop", "format") if name in options} | columns | log_columns()
+
+
+def read_clicks_as_labels(path: str, null: str | None, like: Model) -> Rounds:
+    """Reads a click log whose lists are impressions and whose labels are clicks."""
+    from ranktron.data.files import from_standard_input
+    from ranktron.data.io import read
+    from ranktron.data.io.click_logs import find_log_columns
+    from ranktron.data.io.columns import as_columns
+
+    options = log_options()
+    chosen = as_columns(None, None, None, options.get("features"), options.get("drop"))
+    with show_activity(f"reading {path}"), from_standard_input(path) as source:
+        found = find_log_columns(source, needed=("impression", "click"), **options)
+        others = [name for role, name in found.items() if role not in ("impression", "click", "item")]
+        return read(
+            source, label=found["click"], query=found["impression"], doc=found.get("item"), features=chosen.features,
+            drop=None if chosen.features else [*chosen.drop, *others], format=options.get("format"),
+            null=null or null_for(like), like=like,
+        )  # fmt: skip
+
+
+def log_table_options(command: F) -> F:
+    """The options of a command that reads nothing but click logs: columns, features, and the format."""
+    return click_log_options()(_FEATURES(_DROP(_INPUT_FORMAT(command))))
+
+
 def table_options(command: F) -> F:
     """The options of every command that reads data: the roles of columns, and the format."""
     return _LABEL(_QUERY(_DOC(_FEATURES(_DROP(_JUDGMENTS(_INPUT_FORMAT(command)))))))
@@ -215,25 +291,59 @@ def scoring_options(command: F) -> F:
 
 
 def read_data(
-    path: str, null: str | None = None, like: Model | Rounds | None = None, part: str | None = None
+    path: str, null: str | None = None, like: Model | Rounds | None = None, part: str | None = None, **changed: Any
 ) -> Rounds:
     """Reads data, with the features of `like` if it is given.
 
-    Of a folder with train, vali and test files, `part` is read.
+    Of a folder with train, vali and test files, `part` is read. `changed` options of `read` replace the command's.
     """
     from ranktron.data.io.api import read as read_rounds
 
     path = _find_part(path, part)
-    options = reading_options()
+    options = reading_options() | changed
     with show_activity(f"reading {path}"):
         rounds = read_rounds(input_file(path), null=null or null_for(like), like=like, **options)
+    _check_data(path, rounds, part)
+    return rounds
+
+
+def read_training_data(path: str, null: str | None = None, like: Model | None = None) -> Rounds:
+    """Reads data to learn from; says which columns are what, and refuses data in which there is nothing to learn."""
+    from ranktron.cli.data_checks import refuse_uninformative
+    from ranktron.data.files import from_standard_input
+
+    path = _find_part(path, "train")
+    name = "standard input" if path == "-" else path
+    with from_standard_input(path) as source:
+        say_columns(name, str(source), like)
+        rounds = read_data(str(source), null, like, part="train")
+    refuse_uninformative(name, rounds, "there is nothing to learn")
+    return rounds
+
+
+def say_columns(name: str, path: str, like: Model | None = None) -> None:
+    """Says which columns of a table are label, query and document; in other formats there is no choice."""
+    from ranktron.cli.data_checks import report_columns
+    from ranktron.data.io import read_roles
+
+    options = reading_options()
+    judgments = options.pop("judgments", None)
+    if like is not None and like.feature_names is not None:
+        options |= {"features": like.feature_names, "drop": None}
+    roles = read_roles(input_file(path), **options)
+    if roles is not None:
+        report_columns(name, roles, judgments)
+
+
+def _check_data(path: str, rounds: Rounds, part: str | None) -> None:
+    """Warns of what seems to be wrong with data that were read."""
+    from ranktron.data.query_warnings import warn_label_features, warn_repeated_documents
+
     if part != "train":  # training itself warns
         _report_scattered(path, rounds)
-    elif not options.get("features"):  # features that the user named are not questioned
-        from ranktron.data.query_warnings import warn_label_features
-
+        warn_repeated_documents(rounds)
+    elif not reading_options().get("features"):  # features that the user named are not questioned
         warn_label_features(rounds.X, rounds.labels, rounds.feature_names or range(1, rounds.n_features + 1))
-    return rounds
 
 
 def _report_scattered(path: str, rounds: Rounds) -> None:
@@ -251,6 +361,17 @@ def _report_scattered(path: str, rounds: Rounds) -> None:
         more = f"; {repeated:,} documents occur more than once: was the file appended to itself?" if repeated else ""
         message = f"the rows of {scattered:,} of {len(rounds):,} queries were not adjacent and have been grouped"
         click.echo(f"{path}: {message}{more}", err=True)
+
+
+def read_labels(path: str, null: str | None = None, part: str | None = None) -> Rounds:
+    """Reads labels, query ids and document ids; the features of a table are left out, whatever they hold."""
+    from ranktron.data.io.api import read_labels as read_rounds
+
+    path = _find_part(path, part)
+    with show_activity(f"reading {path}"):
+        rounds = read_rounds(input_file(path), null=null or "nan", **reading_options())
+    _report_scattered(path, rounds)
+    return rounds
 
 
 def read_documents(path: str, null: str | None, model: Model) -> Rounds:

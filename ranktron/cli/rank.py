@@ -53,6 +53,7 @@ def rank(model: str, data: str, out: str, style: str, null: str | None, as_json:
     keep_inputs(out, model, data)
     loaded = load(model)
     rounds = read_documents(data, null, loaded)
+    drifts = loaded.warn_of_drift(rounds, model)
     scores = loaded.score_rounds(rounds)
     if style == "trec":
         from ranktron.data.io import write_run
@@ -63,7 +64,8 @@ def rank(model: str, data: str, out: str, style: str, null: str | None, as_json:
         with atomically(out) as file:
             file.write(text.encode())
     if as_json:
-        print_json({"queries": len(rounds), "documents": len(scores), "out": out, "format": style})
+        drift = [each._asdict() for each in drifts]
+        print_json({"queries": len(rounds), "documents": len(scores), "out": out, "format": style, "drift": drift})
     else:
         print_written(out, f"{len(scores):,} scores of {len(rounds):,} queries")
 

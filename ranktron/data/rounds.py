@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from ranktron.kernels.csr_rows import FILL_IN, Sparse, first_infinite
 from ranktron.kernels.dense import first_non_finite, longest_row
 from ranktron.types import Features, Floats, Integers, Matrix, Round
 from ranktron.types.validation import check_count
+
+if TYPE_CHECKING:
+    from ranktron.data.categories import Encoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,8 @@ class Rounds:
         The index of the first feature in text files.
     missing : bool
         Whether features may be missing (NaN); only a model with an imputer takes such data.
+    encoder : Encoder, optional
+        The encoding that made features of the categories of a table; a model that is trained on the rounds keeps it.
 
     Examples
     --------
@@ -64,6 +69,7 @@ class Rounds:
     feature_names: tuple[str, ...] | None = None
     first_index: int = 1
     missing: bool = False
+    encoder: Encoder | None = None
 
     def __post_init__(self) -> None:
         arrays = [a for a in (self.labels, self.offsets, self.qids, self.docids, self.rows) if a is not None]
@@ -379,11 +385,21 @@ def _as_labels(y: Any, n: int) -> Floats:
         raise DataError(f"labels must be numbers: {error}") from None
     if labels.shape != (n,):
         raise DataError(f"labels must be one number per document: {n} documents, labels of shape {labels.shape}")
+    check_labels(labels)
+    return labels
+
+
+def check_labels(labels: Floats) -> None:
+    """Refuses labels that are negative, infinite or NaN, which the constructor of `Rounds` does not look at.
+
+    >>> check_labels(np.array([1.0, -1.0]))
+    Traceback (most recent call last):
+    ranktron.errors.DataError: labels must be finite and >= 0; row 1 has -1.0
+    """
     valid = (labels >= 0.0) & (labels < np.inf)
     if not valid.all():
         bad = int(np.argmin(valid))
         raise DataError(f"labels must be finite and >= 0; row {bad} has {labels[bad]}")
-    return labels
 
 
 def _group_rows(n: int, qid: Any, group: Any) -> tuple[npt.NDArray[Any], Integers, Integers | None]:

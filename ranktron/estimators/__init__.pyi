@@ -91,6 +91,26 @@ class KernelPerceptron(OnlineRanker):
         preset: Literal["recommended", "paper"] = "recommended",
     ) -> None: ...
 
+class LambdaMART(BaseRanker):
+    def __init__(
+        self,
+        *,
+        n_rounds: int = 100,
+        num_leaves: int = 31,
+        learning_rate: float = 0.1,
+        min_data_in_leaf: int = 20,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        scale: Literal["auto", "standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None = None,
+        map: str | FeatureMap | None = None,
+        nan: Literal["error", "mean", "zero", "indicator"] = "error",
+        categorical: str | Sequence[str] | None = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        ungrouped: Literal["error", "one-list"] = "error",
+        features: Sequence[str] | None = None,
+        preset: Literal["recommended", "paper"] = "recommended",
+    ) -> None: ...
+
 class MinimaxPerceptron(OnlineRanker):
     def __init__(
         self,

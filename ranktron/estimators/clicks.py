@@ -61,9 +61,9 @@ class ClickRanker(BaseRanker):
         """Learns from scratch, from labels, or from clicks where `position` says where each document stood.
 
         Clicks: each clicked document is preferred to all others of its impression, with its gain over the probability
-        that it was seen as the weight. That is `propensity`, or the examination of its position, which is given, or
-        estimated from the log: see `ranktron.learners.clicks.estimate_examination`. It is `examination_` afterwards,
-        and part of the saved model.
+        that it was seen as the weight: on average the loss of true relevance on the pages that were shown. That
+        probability is `propensity`, or the examination of its position, which is given, or estimated from the log: see
+        `ranktron.learners.clicks.estimate_examination`. It is `examination_` afterwards, and part of the saved model.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class ClickRanker(BaseRanker):
             examination needs.
         query, item, ranker : array, or name of a column
             Which impressions share a query, which rows are the same document, who showed it. Harvesting needs query and
-            item; with them, a click is weighed by the mean examination of the document over all impressions.
+            item.
         examination : Examination, array, or "randomised", "harvested", "em", "user-browsing"
             The curve from position 1 on, or how to estimate it; by default, what assumes least of what the log allows.
         clip : float
@@ -161,9 +161,11 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
     ) -> Self:
         """Plays these lists once, in order, after all that came before; given positions, their clicks.
 
-        A click is played as often as its weight says, whole numbers by turns. The examination is the one that is given,
-        or the ranker's own; a ranker that has none estimates it from these impressions. A randomised estimate goes on:
-        with `exploration`, these impressions, also those without a click, are added to it before clicks are weighed.
+        A click is played as often as its weight says, whole numbers by turns; on pages that are shorter than the
+        longest one of the call less often, so that every pair counts the same. The examination is the one that is
+        given, or the ranker's own; a ranker that has none estimates it from these impressions. A randomised estimate
+        goes on: with `exploration`, these impressions, also those without a click, are added to it before clicks are
+        weighed.
 
         Parameters
         ----------

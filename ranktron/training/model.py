@@ -15,7 +15,9 @@ import numpy as np
 
 from ranktron.data import serialization
 from ranktron.data.categories import Encoder, encoder_from_dict, encoder_to_dict
+from ranktron.data.feature_ranges import Drift, FeatureRanges, warn_of_drift
 from ranktron.data.files import atomically
+from ranktron.data.frames import arrange_columns
 from ranktron.data.imputation import Imputer, impute, imputer_from_dict, imputer_to_dict
 from ranktron.data.maps.naming import map_from_dict, map_to_dict
 from ranktron.data.maps.protocols import Additive, Explainable, FittedMap, map_rounds
@@ -99,6 +101,8 @@ class Model:
         The imputation of missing values, applied before the scaling.
     encoder : Encoder, optional
         The encoding of data frames with categorical columns.
+    ranges : FeatureRanges, optional
+        The distribution of the features in the training data.
 
     Examples
     --------
@@ -123,6 +127,7 @@ class Model:
     map: FittedMap | None = None
     imputer: Imputer | None = None
     encoder: Encoder | None = None
+    ranges: FeatureRanges | None = None
 
     def __post_init__(self) -> None:
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
@@ -268,6 +273,40 @@ class Model:
         """
         return served_scores(self._scorer, self.prepare(rounds))
 
+    def drifts(self, rounds: Rounds) -> list[Drift]:
+        """The features whose values have left the training data; none of a model that does not know these.
+
+        Parameters
+        ----------
+        rounds : Rounds
+            At least 20 queries with the model's features, by name or by number.
+
+        Examples
+        --------
+        >>> import ranktron
+        >>> lists = ranktron.synthetic.Separable(features=5).rounds(100)
+        >>> ranker = ranktron.HingePerceptron().fit(lists.X, lists.labels, group=np.diff(lists.offsets))
+        >>> lists.X[:, 2] = 7.0
+        >>> [str(drift) for drift in ranker.model_.drifts(lists)]
+        ["'3' is always 7 (training: -3.695 to 3.6)"]
+        """
+        return [] if self.ranges is None else self.ranges.drifts(self._in_order(rounds), self.names)
+
+    def warn_of_drift(self, rounds: Rounds, name: str = "the model") -> list[Drift]:
+        """The same, with one warning that names these features, the changes and the numbers.
+
+        Parameters
+        ----------
+        rounds : Rounds
+            At least 20 queries with the model's features, by name or by number.
+        name : str
+            What the warning calls the model.
+        """
+        drifts = self.drifts(rounds)
+        if self.ranges is not None:
+            warn_of_drift(drifts, self.ranges, name)
+        return drifts
+
     @property
     def by_list(self) -> bool:
         """Whether scores depend on the other documents of the query."""
@@ -396,6 +435,7 @@ class Model:
                 "map": None if self.map is None else map_to_dict(self.map),
                 "imputer": None if self.imputer is None else imputer_to_dict(self.imputer),
                 "encoder": None if self.encoder is None else encoder_to_dict(self.encoder),
+                "ranges": None if self.ranges is None else self.ranges.to_dict(),
             }
         )
 
@@ -418,6 +458,8 @@ class Model:
             width = content["n_features"] if imputer is None else imputer.n_outputs
             content["scaler"] = scaler_from_dict(content["scaler"], width)
             content["map"] = map_from_dict(content["map"], width)
+            if content["ranges"] is not None:
+                content["ranges"] = FeatureRanges.from_dict(content["ranges"], content["n_features"])
             names = content["feature_names"]
             content["feature_names"] = None if names is None else tuple(names)
             model = cls(**content)
@@ -443,6 +485,8 @@ class Model:
         names = None
         if self.encoder is not None and hasattr(X, "dtypes"):
             X, names = self.encoder(X), self.encoder.names
+        else:
+            X = arrange_columns(X, self.feature_names)
         rows = X.shape[:1] if hasattr(X, "shape") else (len(X),) if hasattr(X, "__len__") else ()
         missing = self.imputer is not None
         return Rounds.from_arrays(X, np.zeros(rows), qid, feature_names=names, missing=missing)

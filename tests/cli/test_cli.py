@@ -50,7 +50,7 @@ def test_train_evaluate_rank(data):
     rounds = read("test.txt")
     expected = load("m").score_rounds(rounds)
     assert np.loadtxt("scores.txt").tolist() == expected.tolist()
-    means = ranktron.evaluate(expected, rounds, "ndcg@10").means
+    means = ranktron.evaluate(rounds, expected, "ndcg@10").means
     assert value["mean"] == means["ndcg@10"]
 
 
@@ -81,8 +81,8 @@ def test_one_query_has_no_interval(data):
 
 
 def test_where_a_model_cannot_be_written_nothing_is_trained(data, monkeypatch):
+    monkeypatch.setattr("ranktron.training.tune.tune_rounds", None)  # first: the module imports `train`
     monkeypatch.setattr("ranktron.training.fit.train", None)
-    monkeypatch.setattr("ranktron.training.tune.tune_rounds", None)
     for command in ("train", "tune"):
         code, _, err = data(command, "train.txt", "--model", "no/folder/m")
         assert code == 1

@@ -53,6 +53,34 @@ def test_a_log_is_described_for_machines_and_for_eyes(run, log):
     assert f"position-based {summary['click_models'][1]['log_likelihood']:.4f} +0.0000" in text
 
 
+def test_a_log_in_which_nothing_moved_says_what_is_missing_and_prints_no_interval(run, log):
+    log = log[log.ranker == 0]
+    log.to_csv("still.csv", index=False)
+    code, out, _ = run("clicks", "still.csv", "--json")
+    assert code == 0
+    summary = json.loads(out)
+    assert summary["connected"] == {"documents_that_moved": 0, "positions": [[1], [2], [3], [4]]}
+    assert list(summary["examination"]) == ["em"]
+    assert sorted(summary["examination"]["em"]) == ["basis", "values"]
+    text = " ".join(run("clicks", "still.csv")[1].split())
+    assert "0 documents stood at several positions and nothing connects positions 1 | 2 | 3 | 4" in text
+    assert "em rests on a model of relevance alone: nothing in the log can check it" in text
+    assert "not harvested: no clicked document stood, for the same query, on both sides of" in text
+    assert text.count("let a second ranker show other orders, or draw some pages at random") == 2
+    assert "(" not in text.partition("furthest")[0].partition("1.000")[2].partition("0 documents")[0]
+    code, _, err = run("train", "still.csv", "--clicks", "auto", "--model", "a.model")
+    assert (code, "position bias rests on a model of relevance alone" in err) == (0, True)
+
+
+def test_intervals_may_be_over_queries(run, log):
+    widths = []
+    for unit in ("impressions", "queries"):
+        _, out, _ = run("clicks", "log.csv", "--replicates", "20", "--resample", unit, "--json")
+        curve = json.loads(out)["examination"]["harvested"]
+        widths.append([high - low for low, high in zip(curve["low"], curve["high"], strict=True)])
+    assert widths[0] != widths[1]
+
+
 def test_columns_may_be_named(run, log):
     log.rename(columns={"position": "slot"}).to_csv("other.csv", index=False)
     code, _, err = run("clicks", "other.csv")
@@ -83,6 +111,64 @@ def test_examination_may_depend_on_the_clicks_above(run, log):
     assert curve.method == "user-browsing"
     assert curve.after_click.shape == (4, 4)
     assert abs(model.coef[0]) < 0.3 * model.coef[1]
+
+
+@pytest.mark.parametrize("click", ["click", "clicked", "is_clicked"])
+def test_every_command_that_reads_a_log_knows_its_columns_by_the_same_names_and_options(run, log, click):
+    log = log.rename(columns={"clicked": click, "search_id": "session", "text": "words"}).drop(columns="ranker")
+    log.assign(exploration=0.5, brand="b").to_csv("a.csv", index=False)
+    named = {"session": "page", "position": "slot", click: "bought", "query": "words?", "item": "sku"}
+    log.rename(columns=named).assign(chance=0.5, brand="b").to_csv("b.csv", index=False)
+    options = ["--impression", "page", "--position", "slot", "--click", "bought", "--query", "words?", "--item", "sku"]
+    answers = []
+    for path, more in (("a.csv", []), ("b.csv", options)):
+        more = [*more, "--drop", "brand"]
+        more += ["--exploration", "exploration" if path == "a.csv" else "chance"]
+        code, out, _ = run("clicks", path, "--replicates", "0", *more, "--json")
+        assert code == 0
+        answers.append(json.loads(out))
+        assert run("train", path, "--clicks", "harvested", "--model", f"{path}.model", *more)[0] == 0
+        model = ranktron.load(f"{path}.model")
+        assert model.names == ("shown_by", "words")
+        answers.append(model.coef.tolist())
+        for arguments in (["evaluate", f"{path}.model", path, "--clicks"], ["estimate", path, f"{path}.model"]):
+            code, out, _ = run(*arguments, *more, "--json")
+            assert code == 0
+            answers.append(out.replace(path, "log"))
+    assert answers[:4] == answers[4:]
+
+
+def test_a_column_that_is_dropped_has_no_role_and_one_that_is_not_there_is_named(run, log):
+    log.to_csv("log.csv", index=False)
+    assert run("train", "log.csv", "--clicks", "em", "--drop", "item,ranker", "--model", "a.model")[0] == 0
+    assert ranktron.load("a.model").names == ("shown_by", "text")
+    _, _, err = run("train", "log.csv", "--clicks", "harvested", "--drop", "item", "--model", "b.model")
+    assert "takes query= and item=" in err or "takes item=" in err
+    code, _, err = run("train", "log.csv", "--clicks", "auto", "--drop", "nosuch", "--model", "b.model")
+    assert (code, "there is no column 'nosuch'" in err) == (1, True)
+    assert not Path("b.model").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (
+            ["train", "log.csv", "--model", "a", "--position", "slot"],
+            "--position names a column of a click log: add --clicks auto",
+        ),
+        (
+            ["train", "log.csv", "--model", "a", "--clicks", "auto", "--label", "clicked"],
+            "--label is not of click logs: see --click",
+        ),
+        (
+            ["train", "log.csv", "--model", "a", "--clicks", "auto", "--doc", "item"],
+            "--doc is not of click logs: see --item",
+        ),
+    ],
+)
+def test_an_option_of_another_kind_of_data_is_refused(run, log, arguments, complaint):
+    code, _, err = run(*arguments)
+    assert (code, complaint in err) == (2, True)
 
 
 @pytest.mark.parametrize("more", [["--algo", "slam"], ["--feedback", "perfect", "--algo", "hinge"]])

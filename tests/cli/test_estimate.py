@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 
 import numpy as np
@@ -58,7 +59,8 @@ ALL = ["ips", "self_normalised", "item_position", "reward_interaction", "doubly_
 def test_the_better_model_is_found_from_the_log(run, log):
     earned, wanted = log
     code, out, err = run("estimate", "log.csv", "stars.model", "worse.model", "--logged-by", "shown.model", "--json")
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert re.findall(r"(\w+)\.model: few impressions carry all the weight", err) == ["stars", "worse"]
     content = json.loads(out)
     assert (content["impressions"], content["places"]) == (N, K)
     assert content["shown"]["value"] == pytest.approx(earned)
@@ -109,8 +111,8 @@ def test_a_model_that_wants_what_was_never_shown_is_warned_of(run, log, tmp_path
     ("arguments", "code", "message"),
     [
         (["log.csv", "stars.model", "stars.model"], 2, "named twice"),
-        (["log.csv", "stars.model", "--position", "place"], 1, "has no column 'place'"),
-        (["log.csv", "stars.model", "--exploration", "chance"], 1, "has no column 'chance'"),
+        (["log.csv", "stars.model", "--position", "place"], 1, "there is no column 'place'"),
+        (["log.csv", "stars.model", "--exploration", "chance"], 1, "there is no column 'chance'"),
         (["gap.csv", "stars.model"], 1, "impression 7 has the positions 1, 3: count from 1, without a gap"),
         (["none.csv", "stars.model"], 1, "impression 7 has the positions of no document"),
         (["zero.csv", "stars.model"], 1, "propensities are above 0"),

@@ -207,7 +207,7 @@ class TestCommand:
         frame.drop(columns="idle").to_parquet("test.parquet")
         code, _, err = files("evaluate", "n.model", "test.parquet")
         assert (code, err.count("\n")) == (1, 1)
-        assert "test.parquet: the data has other features than expected: idle missing" in err
+        assert "test.parquet: columns of the model or of the training data are missing: idle;" in err
 
     @pytest.mark.parametrize(
         ("arguments", "code", "words"),

@@ -113,7 +113,7 @@ def test_metrics_over_parts_are_those_of_one_machine_to_the_bit(folder, pool, so
     model = train(TrainingPlan("hinge", scaling="standard"), LISTS).model
     data = inspect_parts(divide_files(f"{folder}/{source}", 5000), pool)
     assert len(data.parts) > 2 or source == "all.parquet"
-    found, whole = evaluate_parts(model, data, METRICS), evaluate(model.score_rounds(LISTS), LISTS, METRICS)
+    found, whole = evaluate_parts(model, data, METRICS), evaluate(LISTS, model.score_rounds(LISTS), METRICS)
     assert found.means == whole.means
     assert all(np.array_equal(found.per_query[str(each)], whole.per_query[str(each)]) for each in METRICS)
     assert found.qids.tolist() == whole.qids.astype(str).tolist() or found.qids.tolist() == whole.qids.tolist()

@@ -3,7 +3,7 @@ import pandas
 import pytest
 from scipy.optimize import minimize
 
-from ranktron import DataError, HingePerceptron, Impressions, RankMM, RankSVM, load
+from ranktron import DataError, HingePerceptron, Impressions, RankingWarning, RankMM, RankSVM, load
 from ranktron.learners.clicks import harvested_examination, power_law
 
 THETA = power_law(1.0, 4).values
@@ -61,13 +61,34 @@ def test_rank_mm_1_and_the_plain_hinge_solve_the_same_problem():
 @pytest.mark.parametrize("ranker", [RankSVM(C=10.0), RankMM(C=10.0), HingePerceptron(average=True, random_state=0)])
 def test_a_feature_that_only_decided_where_documents_stood_is_not_learnt(ranker):
     X, clicks, qid, place = log(2, sessions=1500)
-    ranker.fit(X, clicks, qid=qid, position=place)
+    with pytest.warns(RankingWarning, match="rests on a model of relevance alone"):
+        ranker.fit(X, clicks, qid=qid, position=place)
     assert ranker.examination_.method == "em"
     assert ranker.examination_.values == pytest.approx(THETA, rel=0.2)
     assert abs(ranker.coef_[0] / ranker.coef_[1]) < 0.15
     ranker.fit(X, clicks, qid=qid)
     assert ranker.coef_[0] / ranker.coef_[1] > 0.5
     assert ranker.examination_ is None
+
+
+@pytest.mark.parametrize("logged_by_text", [0.0, 1.0])
+def test_pages_that_show_five_of_twelve_candidates_teach_what_true_relevance_on_them_teaches(logged_by_text):
+    """A small version of `python -m benchmarks.click_logs truncated`."""
+    apart = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 12, 3)).astype(np.float32)  # popularity, text, freshness
+        query = rng.integers(60, size=2000)
+        noisy = (X[..., 0] + logged_by_text * X[..., 1])[query] + 0.5 * rng.normal(size=(2000, 12))
+        item = np.argsort(-noisy, axis=1)[:, :5]
+        wanted = 1.0 / (1.0 + np.exp(X[..., 2] - 2.0 * X[..., 1]))[query[:, None], item]
+        clicks = (rng.random(item.shape) < wanted / np.arange(1, 6)).ravel()
+        rows, qid = X[query[:, None], item].reshape(-1, 3), np.repeat(np.arange(2000), 5)
+        shown = {"qid": qid, "position": np.tile(np.arange(1, 6), 2000), "query": query[qid], "item": item.ravel()}
+        learnt = RankSVM(tol=1e-3).fit(rows, clicks, **shown, examination=power_law(1.0, 5)).coef_
+        best = RankSVM(tol=1e-3).fit(rows, wanted.ravel(), **shown, propensity=np.ones(len(qid))).coef_
+        apart.append(learnt[0] / learnt[1] - best[0] / best[1])
+    assert np.mean(apart) == pytest.approx(0.0, abs=0.05)
 
 
 def test_rows_and_columns_may_come_in_any_order_and_by_name():
@@ -95,6 +116,7 @@ def test_the_columns_of_a_log_choose_the_estimator():
     assert drawn.examination_.method == "randomised"
 
 
+@pytest.mark.filterwarnings("ignore:position bias rests")
 def test_the_examination_is_part_of_the_saved_model(tmp_path):
     X, clicks, qid, place = log(5, sessions=200)
     ranker = HingePerceptron(random_state=0).fit(X, clicks, qid=qid, position=place)

@@ -178,6 +178,20 @@ def test_candidates_fit_the_data():
     assert all(ALGORITHMS[each.learner].complete(each.parameters)["average"] for each in played)
 
 
+def test_one_training_evaluates_every_number_of_trees(monkeypatch):
+    monkeypatch.setattr(tuning, "NUMBERS", (2, 5))
+    monkeypatch.setattr(tuning, "GROWN", [{"num_leaves": 3, "learning_rate": 0.3, "min_data_in_leaf": 5}])
+    (family,) = families(LISTS, ["lightgbm"])
+    assert [str(each) for each in family.candidates] == [
+        f"lightgbm, num_leaves=3, learning_rate=0.3, min_data_in_leaf=5, n_rounds={number}" for number in (2, 5)
+    ]
+    for candidate, scores in family.scores(LISTS[:20], LISTS[20:], 0, "error"):
+        alone = train(candidate.plan(0, "error"), LISTS[:20]).model
+        assert scores.tolist() == alone.score_rounds(LISTS[20:]).tolist()
+    found = tune_rounds(LISTS, learners=["lightgbm"], minutes=60.0)
+    assert (found.model.kind, len(found.table)) == ("lightgbm", 2)
+
+
 def test_data_that_teach_nothing_are_refused():
     for lists in (
         replace(LISTS, labels=np.ones(len(LISTS.labels))),
@@ -194,8 +208,9 @@ def test_data_that_teach_nothing_are_refused():
         ({"minutes": float("nan")}, "minutes must be"),
         (
             {"learners": ["trees"]},
-            "tuning chooses among listnet, hinge, slam, ranksvm, smoothrank, rankboost, not 'trees'",
+            "tuning chooses among listnet, hinge, slam, ranksvm, smoothrank, rankboost, lightgbm, not 'trees'",
         ),
+        ({"learners": ["lightgbm"], "exportable": True}, "no search engine gets trees of lightgbm from here"),
         ({"learners": []}, "at least one learner"),
         ({"seed": -1}, "the seed"),
         ({"metric": "best"}, "best"),

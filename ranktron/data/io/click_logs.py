@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,16 @@ import numpy.typing as npt
 
 from ranktron.data.files import from_standard_input
 from ranktron.data.impressions import Impressions
-from ranktron.data.io.columns import Columns, Roles, as_columns, is_frame, join_names, plain
+from ranktron.data.io.columns import (
+    CLICK_NAMES,
+    POSITION_NAMES,
+    Columns,
+    Roles,
+    as_columns,
+    is_frame,
+    join_names,
+    plain,
+)
 from ranktron.data.io.formats import TABLES, InputFile, blocks, list_inputs
 from ranktron.data.io.grouping import assemble, in_file
 from ranktron.data.io.table_sources import FrameSource, TableSource, import_pyarrow, index_columns, open_table
@@ -24,8 +33,8 @@ from ranktron.errors import DataError, warn
 # Common names of a click log's columns, in order of precedence.
 COMMON_NAMES = {
     "impression": ("impression", "impression_id", "qid", "search_id", "srch_id", "request_id", "session_id", "session"),
-    "position": ("position", "pos", "rank"),
-    "click": ("click", "clicked", "clicks", "is_click", "click_bool"),
+    "position": POSITION_NAMES,
+    "click": (*CLICK_NAMES, "clicks"),  # which among labels may be a feature, a count
     "query": ("query", "user_query", "query_text"),
     "item": ("item", "item_id", "docid", "doc_id", "object_id", "product_id", "prop_id", "doc"),
     "ranker": ("ranker", "ranker_id", "model", "variant"),
@@ -96,14 +105,51 @@ def read_click_log(
     >>> rounds.feature_names, rounds.labels.tolist(), impressions.position.tolist()
     (('price',), [0.0, 1.0, 1.0], [1, 2, 1])
     """
-    unknown = [role for role in columns if role not in COMMON_NAMES]
-    if unknown:
-        raise DataError(f"a click log has no {unknown[0]!r}; it may have {', '.join(COMMON_NAMES)}")
     selected = as_columns(None, None, None, features, drop) if features != () else None
     if is_frame(source):
         return _join_events([_read_one(FrameSource(source), columns, selected)])
     with from_standard_input(source) as paths:
         return _join_events([_read_one(_open_table(file), columns, selected) for file in list_inputs(paths, format)])
+
+
+def find_log_columns(
+    source: Any,
+    *,
+    needed: Iterable[str] = NEEDED,
+    features: str | Iterable[str] | None = None,
+    drop: str | Iterable[str] | None = None,
+    format: str | None = None,
+    **columns: str | None,
+) -> dict[str, str]:
+    """The columns of a click log by what they hold: as they are named, or as their usual names tell.
+
+    Parameters
+    ----------
+    source : path, several paths, or a data frame
+        As in `read_impressions`; of several files the first one counts.
+    needed : names
+        What must be found.
+    features, drop : names, or one text with commas between them, optional
+        Columns that hold nothing of the kind.
+    format : str, optional
+        As in `read`.
+    **columns : str
+        As in `read_impressions`.
+
+    Examples
+    --------
+    >>> path = getfixture("tmp_path") / "log.csv"
+    >>> _ = path.write_text("search_id,rank,is_clicked,price\\n7,1,0,2.5\\n7,2,1,1.5\\n")
+    >>> find_log_columns(path)
+    {'impression': 'search_id', 'position': 'rank', 'click': 'is_clicked'}
+    """
+    selected = as_columns(None, None, None, features, drop)
+    if is_frame(source):
+        return _find_columns(FrameSource(source).schema.names, columns, selected, needed)
+    with from_standard_input(source) as paths:
+        table = _open_table(list_inputs(paths, format)[0])
+        with in_file(table.name):
+            return _find_columns(table.schema.names, columns, selected, needed)
 
 
 def _open_table(file: InputFile) -> TableSource:
@@ -122,7 +168,7 @@ class _Part(NamedTuple):
 
 def _read_one(table: TableSource, names: Mapping[str, str | None], selected: Columns | None) -> _Part:
     with in_file(table.name):
-        found = _find_columns(list(table.schema.names), names)
+        found = _find_columns(table.schema.names, names, selected)
         features = () if selected is None else _select_features(table, found, selected)
     numbers = [role for role in _NUMBERS if role in found]
     wanted = (*(found[role] for role in numbers), *features)
@@ -143,18 +189,28 @@ def _read_again(table: TableSource) -> TableSource:
     return table if file is None else open_table(file, whole=True)
 
 
-def _find_columns(names: list[str], chosen: Mapping[str, str | None]) -> dict[str, str]:
-    """The column of each role: chosen by the caller, or recognised by its name."""
+def _find_columns(
+    names: Sequence[str],
+    chosen: Mapping[str, str | None],
+    selected: Columns | None,
+    needed: Iterable[str] = NEEDED,
+) -> dict[str, str]:
+    """The column of each role: chosen by the caller, or recognised by its name, unless it is dropped or a feature."""
+    unknown = [role for role in chosen if role not in COMMON_NAMES]
+    if unknown:
+        raise DataError(f"a click log has no {unknown[0]!r}; it may have {', '.join(COMMON_NAMES)}")
     found = {role: name for role, name in chosen.items() if name is not None}
-    for name in found.values():
+    others = () if selected is None else (*selected.drop, *(selected.features or ()))
+    for name in (*found.values(), *others):
         if name not in names:
             raise DataError(f"there is no column {name!r}; the columns are {join_names(names)}")
     for role, common in COMMON_NAMES.items():
-        free = {plain(name): name for name in reversed(names) if name not in found.values()}
+        taken = {*found.values(), *others}
+        free = {plain(name): name for name in reversed(names) if name not in taken}
         guess = next((free[plain(word)] for word in common if plain(word) in free), None)
         if role not in found and guess is not None:
             found[role] = guess
-    for role in NEEDED:
+    for role in needed:
         if role not in found:
             raise DataError(
                 f"found no {role!r} or the like among the columns {join_names(names)}: say which one it is with "
@@ -165,10 +221,7 @@ def _find_columns(names: list[str], chosen: Mapping[str, str | None]) -> dict[st
 
 def _select_features(table: TableSource, found: Mapping[str, str], selected: Columns) -> tuple[str, ...]:
     if selected.features is not None:
-        missing = [name for name in selected.features if name not in table.schema.names]
-        if missing:
-            raise DataError(f"there is no column {missing[0]!r}; the columns are {join_names(table.schema.names)}")
-        return tuple(selected.features)
+        return selected.features
     kinds = import_pyarrow().types
     taken = {*found.values(), *selected.drop, *index_columns(table.schema), "", "Unnamed: 0"}
     free = [field for field in table.schema if field.name not in taken]

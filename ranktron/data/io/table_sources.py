@@ -266,7 +266,7 @@ class CsvFile(TableSource):
         return self.arrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
 
     def _type(self, name: str, roles: Roles) -> Any:
-        if name in (roles.query, roles.doc):
+        if name in (roles.query, roles.doc, *roles.categorical):
             return self.arrow.string()
         is_truth = self.arrow.types.is_boolean(self.schema.field(name).type)
         return self.arrow.bool_() if is_truth else self.arrow.float64()

@@ -10,6 +10,7 @@ import numpy as np
 from ranktron.data.impressions import Impressions, encode_ids
 from ranktron.errors import DataError
 from ranktron.learners.clicks.examination import Examination, last_clicks, with_interval
+from ranktron.learners.clicks.identification import REMEDY
 from ranktron.types import Floats, Integers
 from ranktron.types.validation import check_count
 
@@ -35,7 +36,13 @@ class ClickModelScore(NamedTuple):
 
 
 def browsing_examination(
-    log: Impressions, replicates: int = 0, seed: int = 0, *, iterations: int = 2000, tol: float = 1e-6
+    log: Impressions,
+    replicates: int = 0,
+    seed: int = 0,
+    resample: str = "impressions",
+    *,
+    iterations: int = 2000,
+    tol: float = 1e-6,
 ) -> Examination:
     """Examination by position and by the last click above: the user browsing model, by expectation-maximisation.
 
@@ -50,6 +57,8 @@ def browsing_examination(
         With `query` and `item`. Pages must be complete down to the last row: a click that is not in the log is none.
     replicates, seed : int
         How many resampled logs make the interval of `values`, and the seed of the resampling.
+    resample : "impressions" or "queries"
+        What is drawn with replacement.
     iterations, tol : int, float
         Steps end when no γ changes by more than `tol`.
 
@@ -69,6 +78,7 @@ def browsing_examination(
     size, last = log.n_positions, last_clicks(log)
     context, of = (log.position - 1) * size + last, log.impression_of_rows
     cells = Cells(log.documents(), context, size * size)
+    _check_compared(cells, log)
     if not log.clicks[log.position == 1].any():
         raise DataError("nobody clicked at position 1: there is nothing to compare other positions with")
 
@@ -83,7 +93,8 @@ def browsing_examination(
         seen = np.bincount(log.position - 1, own * relative[context], minlength=size)
         return np.where(shown > 0.0, np.maximum(seen, _TINY) / np.maximum(shown, _TINY), 1.0)
 
-    found = with_interval(mean_by_position, log, "user-browsing", replicates, seed)
+    found = Examination(mean_by_position(np.ones(len(log))), method="user-browsing", basis="documents that moved")
+    found = with_interval(found, mean_by_position, log, replicates, seed, resample)
     below = np.arange(size)[None, :] <= np.arange(size)[:, None]  # column j: a click at position j, which is above k
     return replace(found, after_click=np.where(below, fit(np.ones(len(log))).reshape(size, size), 1.0))
 
@@ -95,6 +106,27 @@ class Cells:
         self.n_documents, self.n_contexts = int(documents.max(initial=0)) + 1, n_contexts
         found, self.of_rows = np.unique(documents * n_contexts + contexts, return_inverse=True)
         self.document, self.context = found // n_contexts, found % n_contexts
+
+
+def _check_compared(cells: Cells, log: Impressions) -> None:
+    """Raises an error if no chain of documents leads from a clicked context to position 1: its γ is then unknown."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    clicked = np.bincount(cells.of_rows, log.clicks, minlength=len(cells.document))
+    attracts = np.bincount(cells.document, clicked, minlength=cells.n_documents) > 0.0
+    edges = attracts[cells.document]
+    ends = cells.context[edges], cells.n_contexts + cells.document[edges]
+    size = cells.n_contexts + cells.n_documents
+    _, island = connected_components(coo_array((np.ones(edges.sum()), ends), shape=(size, size)), directed=False)
+    lost = np.flatnonzero((clicked > 0.0) & (island[cells.context] != island[0]))
+    if len(lost):
+        position, last = divmod(int(cells.context[lost[0]]), log.n_positions)
+        after = f"after a click at position {last}" if last else "without a click above"
+        raise DataError(
+            f"examination by the last click above cannot be known from this log: no documents compare position "
+            f"{position + 1} {after} with position 1; {REMEDY}"
+        )
 
 
 def fit_product(cells: Cells, weights: Floats, log: Impressions, iterations: int, tol: float) -> tuple[Floats, Floats]:

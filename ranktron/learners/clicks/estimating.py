@@ -22,12 +22,18 @@ BROWSING = "user-browsing"  # whose examination depends on the clicks above, not
 
 
 def estimate_examination(
-    log: Impressions, X: Features | None = None, method: str | None = None, replicates: int = 0, seed: int = 0
+    log: Impressions,
+    X: Features | None = None,
+    method: str | None = None,
+    replicates: int = 0,
+    seed: int = 0,
+    resample: str = "impressions",
 ) -> Examination:
     """The examination of a log by one of the methods, or by the one that assumes least of those that it allows.
 
-    Randomised where the log has `exploration`, harvested where it has `query` and `item` and documents have moved,
-    otherwise expectation-maximisation on features. "user-browsing" is never chosen by itself.
+    Randomised where the log has `exploration`, harvested where it has `query` and `item` and documents have moved
+    between all positions, otherwise expectation-maximisation on features. A log from which no method can tell the curve
+    is refused, with what is missing. "user-browsing" is never chosen by itself.
 
     Parameters
     ----------
@@ -39,6 +45,8 @@ def estimate_examination(
         Which estimator.
     replicates, seed : int
         How many resampled logs make the interval, and the seed of the resampling.
+    resample : "impressions" or "queries"
+        What is drawn with replacement.
 
     Examples
     --------
@@ -50,16 +58,16 @@ def estimate_examination(
         known = ", ".join((*METHODS, BROWSING))
         raise DataError(f"there is no estimator {method!r} of examination; choose from {known}")
     if method == "randomised" or (method is None and log.exploration is not None):
-        return randomised_examination(log, replicates, seed)
+        return randomised_examination(log, replicates, seed, resample)
     if method == "harvested" or (method is None and log.query is not None and log.item is not None):
         try:
-            return harvested_examination(log, replicates, seed)
+            return harvested_examination(log, replicates, seed, resample)
         except DataError:
             if method == "harvested" or X is None:
                 raise
     if method == BROWSING:
-        return browsing_examination(log, replicates, seed)
-    return em_examination(log, X, replicates=replicates, seed=seed)
+        return browsing_examination(log, replicates, seed, resample)
+    return em_examination(log, X, replicates=replicates, seed=seed, resample=resample)
 
 
 def as_examination(given: Any, log: Impressions, X: Features | None) -> Examination:

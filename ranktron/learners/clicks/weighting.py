@@ -1,9 +1,11 @@
 """Clicks as weighted preferences: inverse propensities, and a list for each click.
 
-A clicked document i, seen with the probability p_i, is preferred to every other document of its list with the weight
-g_i / p_i, g_i being its gain. On average over users that is what every relevant document would weigh, wherever it
-stood. As each click is a list of its own, in which one document is relevant, any learner that weighs lists learns
-from clicks.
+    Σ_clicks g_i / θ(k_i)  Σ_{j ≠ i on the page} ℓ(s_i − s_j),    E = Σ_pages Σ_{i ≠ j} r_i ℓ(s_i − s_j)
+
+A clicked document i at position k_i is preferred to every other document of its page, clicked or not. Over the clicks
+of position-based users that is the loss of true relevance r on the same pages: each pair of documents counts as often
+as both were shown, whatever ranker chose the pages. It is not the loss over all candidates of a query. As each click is
+a list of its own, in which one document is relevant, any learner that weighs lists learns from clicks.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktron.data.impressions import Impressions, encode_ids
+from ranktron.data.impressions import Impressions
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.clicks.examination import Examination
@@ -29,12 +31,12 @@ class ClickWeights(NamedTuple):
 
 
 def propensities(log: Impressions, examination: Examination) -> Floats:
-    """How likely each row's document was to be seen.
+    """How likely each row's document was to be seen: θ at the position at which it was shown.
 
-    Where the log knows documents again (`query` and `item`), that is the mean of θ over all impressions of the query, 0
-    where the document was not shown: the intervention-aware estimator, for several rankers that logged one query.
-    Otherwise it is θ at the row's position. Either weighs a relevant document by 1 on average; the mean has the smaller
-    variance.
+    A mean of θ over impressions has smaller weights, and is exact only if every impression that it is taken over shows
+    both documents of a pair. Over all impressions of the query, 0 where the document was not shown (Oosterhuis and de
+    Rijke, 2021), it is exact for a comparison with all candidates of the query, and on truncated pages it prefers what
+    is rarely shown.
 
     Parameters
     ----------
@@ -45,25 +47,20 @@ def propensities(log: Impressions, examination: Examination) -> Floats:
 
     Examples
     --------
-    >>> log = Impressions.from_arrays([0, 1], ["a", "b"], [1, 2], query="q", item=[7, 7])
+    >>> log = Impressions.from_arrays([0, 1], ["a", "b"], [1, 2])
     >>> propensities(log, Examination([1.0, 0.5]))
-    array([0.75, 0.75])
+    array([1. , 0.5])
 
     References
     ----------
-    Oosterhuis and de Rijke, *Unifying online and counterfactual learning to rank*, WSDM 2021.
+    Joachims, Swaminathan and Schnabel, *Unbiased learning-to-rank with biased feedback*, WSDM 2017.
     """
     if examination.offsets is not None and examination.offsets.any():
         raise DataError(
             "an examination with offsets (trust bias) makes labels of clicks, (c - offset) / value, for losses that "
             "are linear in the label; weights of clicks cannot undo it"
         )
-    theta = examination.at_rows(log)
-    if examination.after_click is not None or log.query is None or log.item is None:
-        return theta
-    documents, queries = log.documents(), encode_ids(log.query)
-    impressions = np.bincount(queries[log.offsets[:-1]])
-    return (np.bincount(documents, theta)[documents] / impressions[queries]).astype(float)
+    return examination.at_rows(log)
 
 
 def click_weights(log: Impressions, propensity: Floats, clip: float = 0.0) -> ClickWeights:
@@ -100,7 +97,8 @@ def click_weights(log: Impressions, propensity: Floats, clip: float = 0.0) -> Cl
 def click_lists(rounds: Rounds, weights: Floats) -> tuple[Rounds, Floats]:
     """A list for each row of weight above 0, in which it alone has the label 1; and the weights of the lists.
 
-    Lists of a single document teach nothing and are left out.
+    Learners take the mean over the m − 1 pairs of such a list. So that every pair counts the same, the weight of a
+    shorter list is smaller, in proportion to m − 1. Lists of a single document teach nothing and are left out.
 
     Parameters
     ----------
@@ -123,4 +121,5 @@ def click_lists(rounds: Rounds, weights: Floats) -> tuple[Rounds, Floats]:
     lists = rounds[of[clicked]]
     labels = np.zeros(len(lists.labels))
     labels[lists.offsets[:-1] + clicked - rounds.offsets[of[clicked]]] = 1.0
-    return replace(lists, labels=labels, qids=np.arange(len(clicked))), weights[clicked]
+    pairs = (sizes[of[clicked]] - 1.0) / (sizes.max() - 1.0)
+    return replace(lists, labels=labels, qids=np.arange(len(clicked))), weights[clicked] * pairs

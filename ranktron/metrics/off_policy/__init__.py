@@ -7,9 +7,10 @@ of them for logs of `Impression`s, and a `RankingPolicy` says how likely a ranke
 | estimator | is right if the gain of a place depends on |
 |---|---|
 | `ips`, `doubly_robust` | anything on the page |
-| `self_normalised` | anything on the page, for large logs |
+| `self_normalised`, `self_normalised_doubly_robust` | anything on the page, for large logs |
 | `reward_interaction`, `cascade_doubly_robust` | the document and those above it |
 | `item_position` | the document and its place |
+| `direct` | what the model of gains says |
 
 The more an estimator assumes, the less it varies.
 """
@@ -17,11 +18,13 @@ The more an estimator assumes, the less it varies.
 from ranktron.metrics.off_policy.estimators import (
     Estimate,
     cascade_doubly_robust,
+    direct,
     doubly_robust,
     ips,
     item_position,
     reward_interaction,
     self_normalised,
+    self_normalised_doubly_robust,
 )
 from ranktron.metrics.off_policy.policies import RankingPolicy
 from ranktron.metrics.off_policy.values import GainModel, estimate_values
@@ -31,10 +34,12 @@ __all__ = [
     "GainModel",
     "RankingPolicy",
     "cascade_doubly_robust",
+    "direct",
     "doubly_robust",
     "estimate_values",
     "ips",
     "item_position",
     "reward_interaction",
     "self_normalised",
+    "self_normalised_doubly_robust",
 ]

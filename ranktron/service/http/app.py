@@ -109,10 +109,11 @@ def document(actions: Sequence[Action]) -> dict[str, Any]:
 
 
 def _operation(action: Action, references: dict[Any, Any]) -> dict[str, Any]:
-    parameters = [
+    parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 64}}
         for name in re.findall(r"{(\w+)}", action.path)
     ]
+    parameters += [{"name": name, "in": "query", "schema": dict(schema)} for name, schema in action.query.items()]
     responses = {"200": {"description": "done", "content": _content(action.gives, references)}}
     error = {JSON: {"schema": references[ErrorAnswer]}}
     responses |= {status: {"description": text, "content": error} for status, text in _STATUSES.items()}

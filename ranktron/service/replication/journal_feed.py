@@ -23,12 +23,12 @@ from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import FeedEntry
 from ranktron.store.journal.journal import StoredRanker, StoreRound
 from ranktron.store.rankers import open_rounds
+from ranktron.store.rankers.journal_writer import JournalWriter
 from ranktron.store.rankers.live_ranker import LiveRanker
 from ranktron.store.rankers.models import encode_definition
 from ranktron.store.rankers.recovery import take_snapshot
 
 if TYPE_CHECKING:
-    from ranktron.service.awaiting import AwaitedWriter
     from ranktron.service.service import RankingService
 
 _BUFFER_BYTES = 16_000_000  # of a ranker's recent entries; a follower further behind gets a copy
@@ -105,7 +105,7 @@ class RoundsAnswer(Struct, frozen=True):
 class JournalFeed:
     """Recent entries of each ranker while there are followers; answers the followers' requests."""
 
-    def __init__(self, service: RankingService, writer: AwaitedWriter) -> None:
+    def __init__(self, service: RankingService, writer: JournalWriter) -> None:
         self._service, self._writer = service, writer  # fixed
         self._recent: dict[int, deque[FeedEntry]] = {}  # by incarnation; `add` appends, drops the oldest, and clears
         self._bytes: dict[int, int] = {}  # sizes of the same, by incarnation
@@ -173,7 +173,7 @@ class JournalFeed:
             for number, (shown_by, body) in request.rounds.items()
             if shown_by != kind or not self._store_round(live, number, body)
         ]
-        self._service.drop_rounds(live)
+        self._service.engine.drop_rounds(live)
         first = live.rounds.next
         if request.lease and request.kind in (0, kind):
             self._writer.spare_number(live)

@@ -10,43 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from ranktron import __version__
 from ranktron.errors import DataError
 from ranktron.store.journal.snapshots import Snapshots
+from ranktron.store.promises import CallerThread, Promise
 
 Done = Callable[[Any], None]
 Failed = Callable[[BaseException], None]
-_T = TypeVar("_T")
-
-
-class Promise(Protocol[_T]):
-    """The future of a write: one of asyncio or of concurrent.futures."""
-
-    def done(self) -> bool: ...
-
-    def result(self) -> _T: ...
-
-    def set_result(self, result: _T, /) -> None: ...
-
-    def set_exception(self, exception: BaseException, /) -> None: ...
-
-
-class CallerThread(Protocol):
-    """The thread that puts jobs and runs their callbacks: an event loop of asyncio, or anything with these methods."""
-
-    def call_soon(self, callback: Callable[..., object], *args: Any) -> object:
-        """Schedules a callback on this thread; called from it."""
-        ...
-
-    def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> object:
-        """Schedules a callback on this thread in `delay` seconds; called from it."""
-        ...
-
-    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> object:
-        """Schedules a callback on this thread; called from another one."""
-        ...
 
 
 FORMAT = 1  # of journals; other formats are refused
@@ -306,6 +278,10 @@ class Journal(Protocol):
         """Starts the writer; `superseded` is called when another server has begun a later term."""
         ...
 
+    def create_future(self) -> Promise[Any]:
+        """A promise of the caller's thread; only after the writer has started."""
+        ...
+
     def put(self, *jobs: Job | Append) -> None:
         """Puts jobs, on the caller's thread; they are written in this order.
 
@@ -313,8 +289,12 @@ class Journal(Protocol):
         """
         ...
 
-    def put_later(self, job: StoreRound) -> None:
-        """Puts a job without a callback; it may wait some milliseconds to share a commit."""
+    def put_later(self, job: StoreRound | Append) -> None:
+        """Puts a job that may wait some milliseconds to share a commit."""
+        ...
+
+    def release_lock(self) -> None:
+        """Lets go of the folder in a child after a fork, where the journal is not used."""
         ...
 
     def close(self) -> None:

@@ -27,7 +27,6 @@ from ranktron.store.journal.journal import (
     AdvanceSource,
     Append,
     Call,
-    CallerThread,
     Done,
     DropRounds,
     Failed,
@@ -65,6 +64,7 @@ from ranktron.store.journal.tables import (
     own_half,
     round_checksum,
 )
+from ranktron.store.promises import CallerThread, Promise
 
 _logger = logging.getLogger("ranktron.service")
 _BATCH_WINDOW = 0.005  # seconds that an open round waits for others to share a commit
@@ -105,6 +105,10 @@ class GroupCommit(ABC):
         self._thread = threading.Thread(target=self._write, name="ranktron-log", daemon=True)
         self._thread.start()
 
+    def create_future(self) -> Promise[Any]:
+        assert self._caller is not None
+        return self._caller.create_future()
+
     def put(self, *jobs: Job | Append) -> None:
         self._jobs.extend(jobs)  # one call, so that the writer takes all of them into one commit
         if not self._flush_scheduled:  # one wakeup for all jobs of this turn of the caller
@@ -112,7 +116,7 @@ class GroupCommit(ABC):
             assert self._caller is not None
             self._caller.call_soon(self._wake)
 
-    def put_later(self, job: StoreRound) -> None:
+    def put_later(self, job: StoreRound | Append) -> None:
         self._jobs.append(job)
         if not self._flush_scheduled and not self._delayed_flush:
             self._delayed_flush = True
@@ -337,6 +341,9 @@ class SQLJournal(GroupCommit):
         return self._database.snapshots(ranker, keep)
 
     # Writing
+
+    def release_lock(self) -> None:
+        self._lock.release()
 
     def close(self) -> None:
         super().close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from time import monotonic
 from typing import Any, Protocol
 
@@ -19,7 +18,6 @@ from ranktron.store.journal.journal import (
     DropRounds,
     Job,
     Journal,
-    Promise,
     Prune,
     RemovedError,
     Reserve,
@@ -28,6 +26,7 @@ from ranktron.store.journal.journal import (
     UnknownOutcomeError,
     Write,
 )
+from ranktron.store.promises import Promise
 from ranktron.store.rankers import apply_entry
 from ranktron.store.rankers.live_ranker import LiveRanker
 from ranktron.store.rankers.open_rounds import OpenRoundBook
@@ -50,8 +49,11 @@ class JournalWriter:
 
     def __init__(self, journal: Journal, config: StoreConfig, live_rankers: Mapping[str, LiveRanker]) -> None:
         self.journal, self.config, self._live_rankers = journal, config, live_rankers
-        self.promise: Callable[[], Promise[Any]] = Future  # creates the futures it returns; set by the caller
         self.followed: Callable[[LiveRanker, FeedEntry], None] | None = None  # gets entries while there are followers
+
+    def promise(self) -> Promise[Any]:
+        """A new promise, of the kind that the caller's thread hands out."""
+        return self.journal.create_future()
 
     def written(self, write: Write, *, patient: bool = False) -> Promise[Any]:
         """A future of the result of a write. If the write fails, so does the future; if `patient`, it gets None."""
@@ -78,10 +80,18 @@ class JournalWriter:
         answers: int | None = None,
         model: Model | None = None,
         sealed: SealedRow | None = None,
+        *,
+        later: bool = False,
     ) -> Promise[Result]:
-        """Appends an entry and applies it once it is on disk; a future of the result."""
+        """Appends an entry and applies it once it is on disk; a future of the result.
+
+        With `later` it may wait some milliseconds to share a commit.
+        """
         job, future = self.prepared(live, entry, answers, model, sealed)
-        self.journal.put(job)
+        if later:
+            self.journal.put_later(job)
+        else:
+            self.journal.put(job)
         return future
 
     def check_not_busy(self) -> None:

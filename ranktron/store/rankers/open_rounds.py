@@ -291,6 +291,7 @@ class StoredRound(Struct, array_like=True, frozen=True):
     shape: tuple[int, ...]
     parts: bytes = b""
     columns: bytes = b""
+    user: str = ""
 
     @property
     def k(self) -> int:

@@ -122,7 +122,7 @@ def test_frames(file):
     [
         (
             "label,qid,a,title\n1,1,2,red\n",
-            "numbers in column 'title', found 'red' in line 2; leave out .*--drop title",
+            "numbers in column 'title', found 'red' in line 2; .*--categorical auto.*--drop title",
         ),
         ("label,qid,a,b\n1,1,2,\n0,1,x,y\n", r"found 'x' in line 3 \(and not only numbers in b\);.*--drop a,b"),
         ("label,qid,a\n" + "1,1,2\n" * 200_000 + "1,1,red\n", "numbers in column 'a', found 'red' in line 200002"),

@@ -131,7 +131,7 @@ def test_training_keeps_the_solution():
     history, problem = trained.model.state["history"], RankMMProblem(LISTS, "max", 100.0)
     assert problem.primal(trained.model.coef) == pytest.approx(history[:, 0].min())
     assert trained.history.epoch == 1 + int(np.argmin(history[:, 0]))
-    kept = evaluate(score(VALID.X, trained.model.coef), VALID, ["map"]).means["map"]
+    kept = evaluate(VALID, score(VALID.X, trained.model.coef), ["map"]).means["map"]
     assert trained.history.best_values["map"] == pytest.approx(kept)
 
 
@@ -142,7 +142,7 @@ def test_training_keeps_the_best_pass(parameters):
     values = [means["map"] for means in trained.history.valid]
     assert trained.history.epoch == 1 + int(np.argmax(values))
     assert trained.history.rounds == 40 * len(values)
-    kept = evaluate(score(VALID.X, trained.model.coef), VALID, ["map"]).means["map"]
+    kept = evaluate(VALID, score(VALID.X, trained.model.coef), ["map"]).means["map"]
     assert kept == pytest.approx(max(values))
     assert len(trained.model.state["history"]) == len(values)
 

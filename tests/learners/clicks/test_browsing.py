@@ -137,6 +137,17 @@ def test_no_examination_near_it_is_likelier():
             assert best(moved) < at
 
 
+def test_a_log_in_which_nothing_moved_is_refused():
+    """Nor does it help that a document is seen after different clicks: that compares no two positions."""
+    log = simulated(300)
+    order = np.argsort(log.item + 4 * log.impression_of_rows, kind="stable")  # every item at a position of its own
+    still = Impressions.from_arrays(
+        log.clicks[order], log.impression_of_rows, log.item[order] + 1, query=log.query[order], item=log.item[order]
+    )
+    with pytest.raises(DataError, match=r"no documents compare position [234] .* with position 1; let a second ranker"):
+        browsing_examination(still)
+
+
 def test_an_interval_lies_around_the_mean_curve():
     curve = browsing_examination(simulated(500, queries=5), replicates=10)
     assert ((curve.low < curve.values) & (curve.values < curve.high))[1:].all()

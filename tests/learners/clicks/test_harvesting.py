@@ -69,5 +69,7 @@ def test_the_fit_of_all_pairs_has_a_score_of_zero():
 
 def test_a_log_in_which_nothing_moved_is_refused(counted):
     log = counted([("q", "a", 1, 5, 3), ("q", "b", 2, 5, 3), ("q", "b", 3, 5, 3)])
-    with pytest.raises(DataError, match=r"no document stood both at position 2 and.*nothing to harvest"):
+    with pytest.raises(
+        DataError, match=r"both sides of positions 1 \| 2, 3: there is nothing to harvest.*a second ranker"
+    ):
         harvested_examination(log)

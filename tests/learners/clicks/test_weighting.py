@@ -2,8 +2,10 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
-from ranktron import DataError, Impressions, Rounds
+from ranktron import DataError, Impressions, RankMM, RankSVM, Rounds
+from ranktron.learners.clicks.estimating import weigh_log
 from ranktron.learners.clicks.examination import Examination, power_law
 from ranktron.learners.clicks.weighting import click_lists, click_weights, propensities
 
@@ -35,16 +37,81 @@ def test_the_weighted_loss_is_unbiased_over_all_clicks_that_users_may_make():
     assert expected == pytest.approx(full)
 
 
-def test_of_several_rankers_the_mean_examination_counts_and_is_unbiased():
-    """Two rankers in turn, one of which does not show the document at all: 0 of three impressions, then 1 and 1/2."""
-    rows = {"qid": [0, 1, 2], "position": [1, 1, 2], "item": ["a", "b", "a"], "query": ["q"] * 3}
-    log = Impressions.from_arrays([1, 1, 1], **rows)
-    assert propensities(log, THETA).tolist() == pytest.approx([0.5, 1 / 3, 0.5])
-    weights = click_weights(log, propensities(log, THETA)).weights
-    of_a = log.item == "a"
-    assert (THETA.at(log.position) * weights)[of_a].sum() / len(log) == pytest.approx(1.0)
-    alone = Impressions.from_arrays([1, 1, 1], rows["qid"], rows["position"])
-    assert propensities(alone, THETA).tolist() == [1.0, 1.0, 0.5]
+RELEVANCE = {"lamp": [0.9, 0.2, 0.6, 0.4], "chair": [0.1, 0.8, 0.3, 0.5]}
+PAGES = [  # query, how often it is shown, and its documents from the top, as several truncating rankers choose them
+    ("lamp", 3.0, (0, 1)), ("lamp", 2.0, (2, 0, 1)), ("lamp", 1.0, (3, 2)), ("lamp", 1.0, (1, 3, 0, 2)),
+    ("chair", 2.0, (1, 0, 3)), ("chair", 0.5, (3, 1)), ("chair", 1.5, (2, 1, 0)),
+]  # fmt: skip
+
+
+def enumerated_log(theta, users):
+    """All that users may click on all pages: a gain is the probability of the click pattern it is part of."""
+    rows = []
+    for page, (query, times, shown) in enumerate(PAGES):
+        relevance = np.array(RELEVANCE[query])[list(shown)] * users
+        for clicks in itertools.product([0.0, 1.0], repeat=len(shown)):
+            chance = theta[: len(shown)] * relevance
+            likely = times * np.prod(np.where(np.array(clicks) > 0.0, chance, 1.0 - chance))
+            name = f"{page} {clicks}"
+            rows += [(likely * c, name, k, query, i) for k, (i, c) in enumerate(zip(shown, clicks, strict=True), 1)]
+    gains, impressions, places, queries, items = map(np.array, zip(*rows, strict=True))
+    return Impressions.from_arrays(gains, impressions, places, query=queries, item=items)
+
+
+def preferences(users):
+    """What is minimised: (weight, query, preferred, other), each pair as often as both are shown."""
+    return [
+        (times * users * RELEVANCE[query][i], query, i, j)
+        for query, times, shown in PAGES
+        for i, j in itertools.permutations(shown, 2)
+    ]
+
+
+def features_of(log):
+    X = {query: np.random.default_rng(n).normal(size=(4, 2)) for n, query in enumerate(RELEVANCE)}
+    return X, np.array([X[query][item] for query, item in zip(log.query, log.item, strict=True)], np.float32)
+
+
+@pytest.mark.parametrize("eta", [0.5, 2.0])
+@pytest.mark.parametrize("users", [1.0, 0.3])
+def test_over_all_pages_and_clicks_each_pair_weighs_the_relevance_of_the_preferred_document(eta, users):
+    theta = power_law(eta, 4).values
+    log = enumerated_log(theta, users)
+    X = np.array([[list(RELEVANCE).index(query), item] for query, item in zip(log.query, log.item, strict=True)])
+    rounds = Rounds.from_arrays(X, log.gains, group=np.diff(log.offsets))
+    lists, weights, *_ = weigh_log(log, rounds, theta)
+    found = dict.fromkeys(itertools.product(range(2), range(4), range(4)), 0.0)
+    for round, weight in zip(lists, weights, strict=True):
+        query, i = round.X[round.labels > 0][0].astype(int)
+        others = round.X[round.labels == 0, 1].astype(int)
+        for j in others:
+            found[query, i, j] += weight / len(others)  # learners take the mean over the pairs of a list
+    expected = dict.fromkeys(found, 0.0)
+    for weight, query, i, j in preferences(users):
+        expected[list(RELEVANCE).index(query), i, j] += weight / 3.0  # a click on the longest page, of 4, weighs itself
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("ranker", [RankSVM(C=5.0, tol=1e-9, scale=None), RankMM(C=5.0, tol=1e-6, scale=None)])
+def test_rankers_fitted_to_all_clicks_minimise_the_loss_of_true_relevance_on_the_same_pages(ranker):
+    theta = power_law(1.0, 4).values
+    log = enumerated_log(theta, 1.0)
+    X, rows = features_of(log)
+    wanted = preferences(1.0)
+    weights = np.array([weight for weight, *_ in wanted])
+    apart = np.array([X[query][i] - X[query][j] for _, query, i, j in wanted])
+    power = 2 if isinstance(ranker, RankSVM) else 1
+
+    def objective(w):
+        return 0.5 * w @ w + 5.0 * (weights / weights.sum()) @ np.maximum(0.0, 1.0 - apart @ w) ** power
+
+    qid = log.ids[log.impression_of_rows]
+    ranker.fit(rows, log.gains, qid=qid, position=log.position, query=log.query, item=log.item, examination=theta)
+    least = min(
+        minimize(objective, start, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-10}).fun
+        for start in ([0.0, 0.0], ranker.coef_)
+    )
+    assert objective(ranker.coef_) == pytest.approx(least, rel=1e-4)
 
 
 def test_clipping_takes_what_it_says():
