@@ -14,7 +14,13 @@ from ranktron.learners.clicks.em import em_examination
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.clicks.harvesting import harvested_examination
 from ranktron.learners.clicks.randomised import randomised_examination
-from ranktron.learners.clicks.weighting import ClickWeights, click_lists, click_weights, propensities
+from ranktron.learners.clicks.weighting import (
+    ClickWeights,
+    click_lists,
+    click_weights,
+    lists_across_impressions,
+    propensities,
+)
 from ranktron.types import Features, Floats
 
 METHODS = ("randomised", "harvested", "em")
@@ -96,6 +102,9 @@ class WeightedLog(NamedTuple):
 def weigh_log(log: Impressions, rounds: Rounds, examination: Any = None, clip: float = 0.0) -> WeightedLog:
     """What learners that weigh lists learn from a log: its own propensities, or what `as_examination` gives.
 
+    Clicks are compared with the other documents of their page. Where no page has another one, and `exploration` is
+    known, they are compared across impressions of the query: see `lists_across_impressions`.
+
     >>> lists = Rounds.from_arrays([[1.0], [3.0]], [0, 1])
     >>> log = Impressions.from_arrays([0, 1], [0, 0], [1, 2])
     >>> weigh_log(log, lists, [1.0, 0.5]).weights
@@ -110,6 +119,9 @@ def weigh_log(log: Impressions, rounds: Rounds, examination: Any = None, clip: f
         )
     else:
         known, found = log.propensity, _mean_by_position(log, log.propensity)
+    if log.exploration is not None and (np.diff(log.offsets) == 1).all():
+        weighed = click_weights(log, known * log.exploration, clip)
+        return WeightedLog(*lists_across_impressions(log, rounds, weighed.weights), found, weighed)
     weighed = click_weights(log, known, clip)
     return WeightedLog(*click_lists(rounds, weighed.weights), found, weighed)
 
