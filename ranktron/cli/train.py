@@ -105,7 +105,7 @@ def _wrap(text: str, indent: int) -> list[str]:
 )
 @click.option(
     "--clicks",
-    type=click.Choice(["auto", "randomised", "harvested", "em"]),
+    type=click.Choice(["auto", "randomised", "harvested", "em", "user-browsing"]),
     default=None,
     help="DATA is a click log (see `ranktron clicks`): learn from its clicks, with position bias estimated by this "
     "method. For ranksvm (then the default), rankmm and hinge.",
