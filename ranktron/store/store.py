@@ -18,8 +18,8 @@ from msgspec import structs
 
 from ranktron.errors import DataError
 from ranktron.store.config import StoreConfig
-from ranktron.store.documents import read_documents
-from ranktron.store.engine import CLOCK_INTERVAL, CLOSE_INTERVAL, Engine, check_kept
+from ranktron.store.documents import ids_and_features
+from ranktron.store.engine import CLOCK_INTERVAL, CLOSE_INTERVAL, RankerEngine, check_kept
 from ranktron.store.errors import RequestError
 from ranktron.store.messages import (
     ALGORITHM_FOR,
@@ -35,7 +35,7 @@ from ranktron.store.messages import (
     LearnsFrom,
     RankerAnswer,
 )
-from ranktron.store.promises import Steps, run
+from ranktron.store.promises import Steps, run_steps
 from ranktron.store.rankers import views
 from ranktron.store.rankers.live_ranker import LiveRanker, ShownList
 from ranktron.store.rankers.models import Upload, read_upload
@@ -52,7 +52,25 @@ MEMORY = ":memory:"
 class ShownRanking(NamedTuple):
     """A ranking to show: the items best first with their scores, and the id that feedback refers to.
 
-    `explored` says whether the order was changed to learn more; `version` is the ranker's at that time.
+    Parameters
+    ----------
+    id : int
+        What `feedback` and `explain` refer to.
+    items : list of str
+        The ids of all documents, best first.
+    scores : list of float
+        Their scores, in the same order.
+    explored : bool
+        Whether the order was changed to learn more.
+    version : int
+        The version of the ranker that ranked.
+
+    Examples
+    --------
+    >>> with Store(":memory:") as store:
+    ...     ranking = store.ranker("shop", features=["bm25"]).rank({"a": [1.0], "b": [2.0]})
+    >>> ranking.id, len(ranking.items)
+    (0, 2)
     """
 
     id: int
@@ -102,7 +120,7 @@ class Store:
         self._failures: list[BaseException] = []  # of feedback that nobody has waited for; _note_failure and flush
         self._recorded_at = monotonic()  # when the clocks were recorded last; _close_rounds
         try:
-            self._engine = Engine(self.path, _checked(config or StoreConfig()))
+            self._engine = RankerEngine(self.path, _checked(config or StoreConfig()))
         except BaseException:
             self._clean_up()
             raise
@@ -189,6 +207,8 @@ class Store:
             How far the weights may go from those of the start.
         model : Model, bytes or path, optional
             A trained model or its file, which goes on itself, instead of a definition.
+        more
+            Further fields of the definition, where there are any.
 
         Examples
         --------
@@ -346,7 +366,7 @@ class Store:
         """Runs a procedure up to where it waits for the disk."""
         with self._lock:
             answer: Future[_T] = Future()
-            run(steps, answer)
+            run_steps(steps, answer)
             return answer
 
     def _finish(self, steps: Steps[_T]) -> _T:
@@ -390,7 +410,23 @@ class Store:
 
 
 class Ranker:
-    """A ranker of a store; `Store.ranker` makes or opens one."""
+    """A ranker of a store; `Store.ranker` makes or opens one.
+
+    Parameters
+    ----------
+    store : Store
+        The store, which must be open for whatever the ranker does.
+    name : str
+        The name of the ranker in it.
+
+    Examples
+    --------
+    >>> with Store(":memory:") as store:
+    ...     shop = store.ranker("shop", features=["bm25"])
+    ...     answer = shop.feedback(shop.rank({"a": [1.0], "b": [2.0]}).id, clicked=["b"])
+    ...     shop, shop.version
+    (Ranker('shop'), 1)
+    """
 
     def __init__(self, store: Store, name: str) -> None:
         self._store, self.name = store, name
@@ -513,7 +549,7 @@ class Ranker:
         store._check_usable()
         with store._lock:
             live = store._live(self.name)
-            ids, X = read_documents(documents, items, live.names, missing=live.accepts_missing)
+            ids, X = ids_and_features(documents, items, live.names, missing=live.accepts_missing)
             rows = [Document(id, row) for id, row in zip(ids, X, strict=True)]
         request = FullRequest(rows, _checked_grades(labels), query)
         return store._learn(store._engine.full(live, request, later=store._later))
@@ -780,7 +816,7 @@ class Ranker:
 
     def _read(self, live: LiveRanker, documents: Any, items: Any) -> tuple[Any, Any]:
         """The ids of documents and their prepared features."""
-        ids, X = read_documents(documents, items, live.names, missing=live.accepts_missing)
+        ids, X = ids_and_features(documents, items, live.names, missing=live.accepts_missing)
         live.check_size(len(ids))
         return ids, live.prepared(X)
 
