@@ -58,6 +58,10 @@ class Definition(RequestBody):
     trust: (
         Annotated[float, Meta(gt=0.0, description="how far weights may go from those of the start, or from 0")] | None
     ) = None
+    per: (
+        Annotated[Literal["user"], Meta(description="whether each user has weights of their own on top of everybody's")]
+        | None
+    ) = None
     model: Annotated[
         str, Meta(description="set by the service: the SHA-256 of the model file; leave out in requests")
     ] = ""

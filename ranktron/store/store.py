@@ -17,6 +17,7 @@ import msgspec
 from msgspec import structs
 
 from ranktron.errors import DataError
+from ranktron.learners.per_user import MAX_USERS
 from ranktron.store.config import StoreConfig
 from ranktron.store.documents import ids_and_features
 from ranktron.store.engine import CLOCK_INTERVAL, CLOSE_INTERVAL, RankerEngine, check_kept
@@ -38,7 +39,7 @@ from ranktron.store.messages import (
 from ranktron.store.promises import Steps, run_steps
 from ranktron.store.rankers import views
 from ranktron.store.rankers.live_ranker import LiveRanker, ShownList
-from ranktron.store.rankers.models import Upload, read_upload
+from ranktron.store.rankers.models import read_upload
 from ranktron.store.threads import LockingCaller
 
 if TYPE_CHECKING:
@@ -173,10 +174,10 @@ class Store:
         close_after: float | None = None,
         scale: str | None = None,
         history: Literal["prune", "keep"] = "prune",
+        model: Model | bytes | str | os.PathLike[str] | None = None,
         start: Any = None,
         trust: float | None = None,
-        model: Model | bytes | str | os.PathLike[str] | None = None,
-        **more: Any,
+        per: Literal["user"] | None = None,
     ) -> Ranker:
         """Opens a ranker, which is made if it is missing; another definition than it has is an error.
 
@@ -200,15 +201,15 @@ class Store:
             How features are scaled within each list; by default as is recommended for the algorithm.
         history : {"prune", "keep"}
             Whether answered rankings are kept, which `forget` needs, and then `user` in every ranking.
-        start : mapping, path, Model, estimator or array, optional
-            A linear model that an online learner starts from: weights by feature, or what `ranktron.training.starting`
-            reads. The scaling of a model is kept.
-        trust : float, optional
-            How far the weights may go from those of the start.
         model : Model, bytes or path, optional
-            A trained model or its file, which goes on itself, instead of a definition.
-        more
-            Further fields of the definition, where there are any.
+            A trained model or its file, which the ranker is at first, instead of a definition.
+        start : mapping, array, Model, path or estimator, optional
+            Weights to start from, for features as they are given; or a linear model, of which the features, scaling and
+            everything else that its weights are for come along, too (`ranktron.linear_start`).
+        trust : float, optional
+            How far weights may go from those of the start, in Euclidean distance.
+        per : {"user"}, optional
+            Whether each user (`user=` of rankings) has weights of their own on top of everybody's.
 
         Examples
         --------
@@ -216,25 +217,15 @@ class Store:
         ...     shop = store.ranker("shop", features=["bm25", "price"], learns_from="top-labels", parameters={"k": 3})
         ...     shop.definition.algorithm, store.ranker("shop").definition.parameters["k"]
         ('topk', 3)
+        >>> with Store(":memory:") as store:
+        ...     shop = store.ranker("shop", features=["bm25", "price"], start={"bm25": 1.0}, trust=0.5)
+        ...     shop.weights
+        {'bm25': 1.0, 'price': 0.0}
         """
         self._check_usable()
         if algorithm and learns_from:
             raise RequestError(422, "invalid", "`learns_from` chooses the algorithm: leave it or `algorithm` out")
-        if model is not None or (start is not None and not isinstance(start, Mapping)):
-            if scale or more:
-                raise RequestError(422, "invalid", "a model has its own scaling")
-            upload = self._read_start(model, start, features, algorithm, learns_from, parameters, trust)
-            own = structs.replace(upload.definition, labels=labels, close_after=close_after, history=history)
-            self._finish(self._engine.create_from_model(name, upload._replace(definition=own)))
-            return Ranker(self, name)
-        if features is None:
-            with self._lock:
-                if name in self._engine.live_rankers or name in self._engine.quarantined:
-                    self._engine.live(name)
-                    return Ranker(self, name)
-            raise RequestError(404, "unknown_ranker", f"there is no ranker {name!r}: `features` makes one")
         given = {
-            "features": list(features),
             "algorithm": algorithm,
             "learns_from": learns_from,
             "parameters": dict(parameters or {}),
@@ -242,42 +233,59 @@ class Store:
             "close_after": close_after,
             "scale": scale,
             "history": history,
-            "start": start,
             "trust": trust,
+            "per": per,
         }
+        names = None if features is None else list(features)
+        if model is not None:
+            if start is not None:
+                raise RequestError(422, "invalid", "a ranker goes on from a `model` or begins with a `start`, not both")
+            if names is not None or learns_from or algorithm or parameters or trust is not None or per:
+                raise RequestError(422, "invalid", "a model has its own features, algorithm and parameters")
+            return self._from_model(name, _model_bytes(model), given)
+        if start is not None:
+            return self._from_start(name, names, start, given)
+        if names is None:
+            with self._lock:
+                if name in self._engine.live_rankers or name in self._engine.quarantined:
+                    self._engine.live(name)
+                    return Ranker(self, name)
+            raise RequestError(404, "unknown_ranker", f"there is no ranker {name!r}: `features` makes one")
+        return self._from_definition(name, {"features": names, **given})
+
+    def _from_definition(self, name: str, given: Mapping[str, Any]) -> Ranker:
         try:
             definition = msgspec.convert(given, Definition)
         except msgspec.ValidationError as error:
             raise RequestError(422, "invalid", str(error)) from None
-        for field, value in more.items():
-            if field not in Definition.__struct_fields__:
-                raise TypeError(f"ranker() got an unexpected keyword argument {field!r}")
-            setattr(definition, field, value)
         self._finish(self._engine.create(name, definition))
         return Ranker(self, name)
 
-    def _read_start(
-        self,
-        model: Any,
-        start: Any,
-        features: Iterable[str] | None,
-        algorithm: str,
-        learns_from: LearnsFrom | None,
-        parameters: Mapping[str, Any] | None,
-        trust: float | None,
-    ) -> Upload:
-        """The model that a ranker is made with: a trained one, or a learner that starts from a linear one."""
-        if start is None:
-            if features is not None or learns_from or algorithm or parameters or trust is not None:
-                raise RequestError(422, "invalid", "a model has its own features, algorithm and parameters")
-            return read_upload(_model_bytes(model), None, self._engine.config)
-        if model is not None:
-            raise RequestError(422, "invalid", "a ranker goes on from a `model` or begins with a `start`, not both")
+    def _from_start(self, name: str, names: list[str] | None, start: Any, given: Mapping[str, Any]) -> Ranker:
+        """Makes a ranker that starts from weights, or from a linear model with its scaling."""
         from ranktron.training.starting import linear_start
 
-        chosen = algorithm or ALGORITHM_FOR[learns_from or "clicks"]
-        begun = linear_start(start, None if features is None else list(features)).model(chosen, parameters, trust=trust)
-        return read_upload(begun.to_bytes(), None, self._engine.config)
+        found = linear_start(start, names)
+        if not found.plain:
+            users = MAX_USERS if given["per"] else 0
+            chosen = given["algorithm"] or ALGORITHM_FOR[given["learns_from"] or "clicks"]
+            begun = found.model(chosen, given["parameters"], trust=given["trust"], users=users)
+            return self._from_model(name, begun.to_bytes(), given)
+        names = names or list(found.feature_names or ())
+        if not names:
+            raise RequestError(422, "invalid", "weights to start from need `features`: their names, in order")
+        weights = dict(zip(names, found.weights.tolist(), strict=True))
+        return self._from_definition(name, {"features": names, "start": weights, **given})
+
+    def _from_model(self, name: str, data: bytes, given: Mapping[str, Any]) -> Ranker:
+        """Makes a ranker from a model file, which has most of the definition."""
+        if given["scale"] is not None:
+            raise RequestError(422, "invalid", "a model has its own scaling")
+        upload = read_upload(data, None, self._engine.config)
+        own = {field: given[field] for field in ("labels", "close_after", "history")}
+        definition = structs.replace(upload.definition, **own)
+        self._finish(self._engine.create_from_model(name, upload._replace(definition=definition)))
+        return Ranker(self, name)
 
     def delete(self, name: str) -> None:
         """Deletes a ranker and all it has learnt.

@@ -71,7 +71,8 @@ def learn_shown(live: LiveRanker, version: int, shown: StoredRound, feedback: Fe
     """The loss of feedback on a round; None if the learner refused it."""
     places, labels, _ = zip(*feedback, strict=True)
     received = Feedback._make((np.array(places), np.array(labels, float)))  # validated when the request came
-    return _try_learn(live, version, lambda: live.learner.learn_pending(shown.pending(live.mapped), received))
+    learner = live.learner.of(shown.user)
+    return _try_learn(live, version, lambda: learner.learn_pending(shown.pending(live.mapped), received))
 
 
 def _try_learn(live: LiveRanker, version: int, learn: Callable[[], float]) -> float | None:
