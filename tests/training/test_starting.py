@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ranktron
-from ranktron import DataError, Rounds, linear_start, play, start_on_top
+from ranktron import DataError, Feedback, Rounds, linear_start, play, start_on_top
 from ranktron.data.scaling import Global
 from ranktron.data.synthetic import WebSearch
 from ranktron.learners.schedule import Schedule
@@ -198,3 +198,37 @@ def test_other_scorers_are_the_first_feature():
     assert model.predict(X) == pytest.approx(scores, rel=1e-5)
     with pytest.raises(DataError, match="unique"):
         start_on_top(["score"])
+
+
+def memory_game(tastes, seed, uses=200):
+    """As docs/agents.md has it: helpful notes handed out while it learns, by its weights alone, and by hand."""
+    hand_set, rng = {"bm25": 8.0, "cosine": 8.0, "recency": 2.0, "use": 2.0}, np.random.default_rng(seed)
+    learner = linear_start(hand_set).model("pdgd", {"k": 5, "eta": 1.0, "seed": seed}, trust=12.0).learner()
+    found = []
+    for number in range(uses):
+        topic = rng.beta(1, 3, size=20)
+        bm25, cosine = (np.clip(topic + noise * rng.normal(size=20), 0, 1) for noise in (0.2, 0.1))
+        recency, use = 0.5 ** (rng.exponential(60, size=20) / 30), np.clip(rng.exponential(0.3, size=20), 0, 1)
+        X = np.column_stack([bm25, cosine, recency, use]).astype(np.float32)
+        helps = X @ tastes >= np.sort(X @ tastes)[-3]
+        ranking = learner.rank(X, number)
+        first = ranking.order[:5]
+        orders = first, np.argsort(-learner.scores(X))[:5], np.argsort(-(X @ list(hand_set.values())))[:5]
+        found.append([helps[order].sum() / 3 for order in orders])
+        cited = (helps[first] & (rng.random(5) < 0.9)) | (rng.random(5) < 0.03)
+        learner.learn(X, ranking, Feedback(first, cited.astype(float)))
+    return np.array(found)
+
+
+def test_hand_set_weights_are_overtaken_where_they_are_wrong_and_kept_where_they_are_right():
+    wrong, right = (
+        np.mean([memory_game(np.array(tastes), seed) for seed in range(6)], axis=0)
+        for tastes in ([1.0, 3.0, 5.0, 3.0], [8.0, 8.0, 2.0, 2.0])
+    )
+    learning, _, by_hand = wrong[50:100].mean(axis=0)
+    assert learning > by_hand + 0.1  # ahead after fifty uses
+    assert wrong[150:, 0].mean() > by_hand + 0.25
+    learning, alone, by_hand = right.mean(axis=0)
+    assert by_hand == 1.0
+    assert learning > 0.94
+    assert alone > 0.99  # by its weights, without drawing
