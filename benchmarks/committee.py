@@ -120,7 +120,7 @@ def orders(version, seeds=SEEDS, epochs=EPOCHS):
         for schedule in schedules:
             found = [scores_of(fold, readouts, schedule) for fold in folds]
             for name in readouts:
-                parts = [evaluate(scores[name], fold.test, METRICS) for scores, fold in zip(found, folds, strict=True)]
+                parts = [evaluate(fold.test, scores[name], METRICS) for scores, fold in zip(found, folds, strict=True)]
                 means[name].append([np.mean([part.means[m] for part in parts]) for m in METRICS])
         print(f"\nOHSUMED, LETOR {version}.0, {way}")
         for name, values in means.items():
@@ -152,7 +152,7 @@ def _streamed(fold, readouts, schedule):
         weights.measure(walker.hypotheses)
         for name, output in readouts.items():
             ensemble = output.ensemble(walker.hypotheses.settled(30, 0))
-            value = evaluate(ensemble.of_rounds(fold.valid), fold.valid, SELECT).means[SELECT]
+            value = evaluate(fold.valid, ensemble.of_rounds(fold.valid), SELECT).means[SELECT]
             if name not in best or value > best[name][0]:
                 best[name] = value, ensemble
     return {name: ensemble.of_rounds(fold.test) for name, (_, ensemble) in best.items()}
@@ -172,7 +172,7 @@ def sizes(version, seeds=SEEDS, epochs=EPOCHS):
                     alpha_bound=alpha_bound, valid=fold.valid, select=SELECT, weigh=SELECT,
                 )  # fmt: skip
                 for name, output in outputs.items():
-                    tests[name].append(evaluate(output.learner.ensemble.of_rounds(fold.test), fold.test, METRICS).means)
+                    tests[name].append(evaluate(fold.test, output.learner.ensemble.of_rounds(fold.test), METRICS).means)
             for name in readouts:
                 values[name].append([np.mean([t[m] for t in tests[name]]) for m in METRICS])
         print(f"\nLETOR {version}.0, alpha-bound {alpha_bound}")

@@ -44,7 +44,7 @@ def measure(train, test, user, learner, seed):
         "first": float(np.mean(shown[:1000])),
         "fall": float(np.mean(falls)),
         "worst": float(np.quantile(falls, 0.99)),
-        "served": evaluate(learner.predict(test.X), test, [judged]).means["ndcg@10"],
+        "served": evaluate(test, learner.predict(test.X), [judged]).means["ndcg@10"],
     }
 
 

@@ -55,7 +55,7 @@ def rankers(folder):
         rows = slice(train.offsets[first], train.offsets[last])
         model = RankSVM().fit(train.X[rows], train.labels[rows], group=sizes[first:last])
         scores.append(model.predict(test.X))
-        value = evaluate(scores[-1], test, metric("ndcg@10")).means["ndcg@10"]
+        value = evaluate(test, scores[-1], metric("ndcg@10")).means["ndcg@10"]
         print(f"RankSVM on queries {first} to {last}: NDCG@10 {value:.4f}", flush=True)
     cuts = [slice(a, b) for a, b in zip(test.offsets[:-1], test.offsets[1:], strict=True)]
     return list(test), [[each[cut] for each in scores] for cut in cuts]

@@ -83,7 +83,7 @@ def chosen(train_lists, valid, test, maps, epochs, seeds, averages):
             seconds = preparing + time.process_time() - started
             value = fit.history.best_values["ndcg@10"]
             if seed not in best or value > best[seed][0]:
-                tested = evaluate(learner.predict(last.X), test, [NDCG]).means["ndcg@10"]
+                tested = evaluate(test, learner.predict(last.X), [NDCG]).means["ndcg@10"]
                 setting = f"{name or 'no map'}, eta={eta}" + ", average" * average
                 best[seed] = value, (tested, seconds, setting)
     return [best[seed][1] for seed in range(seeds)]
@@ -96,7 +96,7 @@ def lightgbm_value(train_lists, test, seed):
     ranker = LGBMRanker(verbose=-1, n_jobs=1, random_state=seed)
     ranker.fit(train_lists.X, train_lists.labels.astype(int), group=np.diff(train_lists.offsets))
     seconds = time.process_time() - started
-    return evaluate(ranker.predict(test.X).astype(float), test, [NDCG]).means["ndcg@10"], seconds, "defaults"
+    return evaluate(test, ranker.predict(test.X).astype(float), [NDCG]).means["ndcg@10"], seconds, "defaults"
 
 
 def summary(per_seed):

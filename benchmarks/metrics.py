@@ -67,8 +67,8 @@ def row(what, ours, peer, bar, holds):
 def run():
     scores, rounds = lists()
     asked = ["ndcg@10:lightgbm", "map:lightgbm"]
-    ours = best_of(lambda: evaluate(scores, rounds, asked))
-    means = evaluate(scores, rounds, asked).means
+    ours = best_of(lambda: evaluate(rounds, scores, asked))
+    means = evaluate(rounds, scores, asked).means
     call = lightgbm_call(scores, rounds)
     theirs = call()
     assert abs(theirs["ndcg@10"] - means[asked[0]]) < 1e-6

@@ -86,7 +86,7 @@ def race(train, test, user, seed):
         for turn in play(learner, islice(endless(train, seed), AFTER[-1]), view(user), [judged]):
             shown.append(turn.values[0])
             if len(shown) in AFTER:
-                served.append(evaluate(learner.predict(test.X), test, [judged]).means["ndcg@10"])
+                served.append(evaluate(test, learner.predict(test.X), [judged]).means["ndcg@10"])
         found[name] = {"served": served, "shown": [float(np.mean(shown[:n])) for n in AFTER]}
     return found
 

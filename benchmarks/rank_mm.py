@@ -40,11 +40,11 @@ def folder():
 
 def chooser(fold):
     """What the validation part thinks of weights."""
-    return lambda w: evaluate(score(fold.valid.X, w), fold.valid, [SELECT]).means[SELECT]
+    return lambda w: evaluate(fold.valid, score(fold.valid.X, w), [SELECT]).means[SELECT]
 
 
 def tested(fold, w):
-    return evaluate(score(fold.test.X, w), fold.test, METRICS).means
+    return evaluate(fold.test, score(fold.test.X, w), METRICS).means
 
 
 def tolerances(seeds):

@@ -88,7 +88,7 @@ def data_of(name, seed, folder):
 
 
 def ndcg(learner, lists):
-    return evaluate(learner.predict(lists.X), lists, "ndcg@10").means["ndcg@10"]
+    return evaluate(lists, learner.predict(lists.X), "ndcg@10").means["ndcg@10"]
 
 
 def learn(name, eta, lists, shards, sequential, seed):
@@ -164,7 +164,7 @@ def survivors(options):
             data = inspect_parts(parts, LocalWorkers(Here()), shards=shards)
             plan = TrainingPlan(kind, schedule=Schedule(10, seed), scaling="standard")
             trained = train_parts(plan, data, shards=shards, valid=valid)
-            values = evaluate(trained.model.score_rounds(test), test, "ndcg@10")
+            values = evaluate(test, trained.model.score_rounds(test), "ndcg@10")
             yield str(shards), values.means["ndcg@10"]
 
     names = options.only or ("web", *(["MQ2008", "OHSUMED"] if options.data else []))

@@ -178,7 +178,7 @@ def main():
             try:
                 with measured(options, row) as client:
                     predict = fit(client, folder, test)
-                value = f"{evaluate(predict(), test, 'ndcg@10').means['ndcg@10']:.4f}"
+                value = f"{evaluate(test, predict(), 'ndcg@10').means['ndcg@10']:.4f}"
             except Exception as error:  # what a trainer cannot do is a result, too
                 value = f"{type(error).__name__}: {' '.join(str(error).split())[:80]}"
             cost = f"{row['seconds']:.1f} s | {row['peak'] / 1e9:.2f} GB | {row['bytes'] / 1e6:,.1f} MB"

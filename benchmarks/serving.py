@@ -271,7 +271,7 @@ async def answered(folder, count):
     lists = [RankRequest([Document(f"d{i}", row) for i, row in enumerate(X)]) for X in rows]
     service = RankingService(folder, Config(snapshot_every=10 * count))
     service.start()
-    await service.create("shop", Definition([f"f{j}" for j in range(10)]))
+    await service.create("shop", Definition([f"f{j}" for j in range(10)], "topk"))
 
     def answer(shown):
         labels = {each.id: float(rng.integers(5)) for each in shown.ranking[:2]}

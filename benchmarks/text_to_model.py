@@ -161,7 +161,7 @@ def race(folder, path, test):
             continue
         took = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
         scores = np.load(f"{out}.npy").astype(float)
-        found[name] = {**took, "kind": kind, "ndcg@10": evaluate(scores, test, "ndcg@10").means["ndcg@10"]}
+        found[name] = {**took, "kind": kind, "ndcg@10": evaluate(test, scores, "ndcg@10").means["ndcg@10"]}
         print(f"{name}: {found[name]}", flush=True)
     return found
 

@@ -21,6 +21,7 @@ GALLERY = Path(__file__).parent / "gallery"
 SCRIPTS = {
     "learn-while-serving": "serving",
     "from-a-click-log": "clicks",
+    "weights-that-learn": "agents",
     "is-it-better": "is-it-better",
     "which-learner": "choosing",
     "explain-a-ranking": "explain",

@@ -31,9 +31,9 @@ GROUPS = {
     "Coming from": ["from-lightgbm", "from-river", "from-metarank", "from-personalizer"],
     "Guides: train": [
         *("data", "features", "estimators", "nonlinear", "metrics", "explain"),
-        *("clicks", "beyond-one-machine", "export", "tools"),
+        *("clicks", "warm-starts", "own-weights", "agents", "beyond-one-machine", "export", "tools"),
     ],
-    "Guides: serve": ["serving", "is-it-better", "running", "many-servers", "demo"],
+    "Guides: serve": ["store", "serving", "is-it-better", "running", "many-servers", "demo"],
     "How good": ["quality", "benchmarks"],
     "Research": [
         *("papers/slam", "papers/topk", "papers/committee", "papers/rankmm", "papers/predtron"),

@@ -18,6 +18,7 @@ from ranktron.errors import RanktronError as RanktronError
 from ranktron.estimators import CommitteePerceptron as CommitteePerceptron
 from ranktron.estimators import HingePerceptron as HingePerceptron
 from ranktron.estimators import KernelPerceptron as KernelPerceptron
+from ranktron.estimators import LambdaMART as LambdaMART
 from ranktron.estimators import MinimaxPerceptron as MinimaxPerceptron
 from ranktron.estimators import OnlineListNet as OnlineListNet
 from ranktron.estimators import PDGDRanker as PDGDRanker
@@ -51,8 +52,14 @@ from ranktron.metrics import metric as metric
 from ranktron.metrics import off_policy as off_policy
 from ranktron.service.client import Client as Client
 from ranktron.service.client import ServiceError as ServiceError
+from ranktron.store.errors import RequestError as RequestError
+from ranktron.store.store import Store as Store
+from ranktron.store.store import open as open
 from ranktron.training.model import Model as Model
 from ranktron.training.model import load as load
+from ranktron.training.starting import LinearStart as LinearStart
+from ranktron.training.starting import linear_start as linear_start
+from ranktron.training.starting import start_on_top as start_on_top
 from ranktron.training.tune import tune as tune
 from ranktron.types import Feedback as Feedback
 from ranktron.types import Impression as Impression

@@ -308,6 +308,7 @@ def write_log(path):
 
 NOT_RUN = {
     "serve": "it does not end",
+    "mcp": "it reads from standard input",
     "push": "it needs a search engine",
     "verify": "it needs a search engine",
     "ingest": "it needs a service",

@@ -43,7 +43,7 @@ rankers = {
     "learnt from clicks,\ntaken for labels": naive.predict(judged.X),
     "learnt from clicks,\nwith their positions": told.predict(judged.X),
 }
-ndcg = {name: ranktron.evaluate(scores, judged, "ndcg@3").means["ndcg@3"] for name, scores in rankers.items()}
+ndcg = {name: ranktron.evaluate(judged, scores, "ndcg@3").means["ndcg@3"] for name, scores in rankers.items()}
 for name, value in ndcg.items():
     print(f"{value:.2f}  {name}".replace("\n", " "))
 seen = told.examination_.values

@@ -39,7 +39,7 @@ for page in asked:
 better = "new" if sequence.decision > 0 else "old"
 print(f"decided after {sequence.decided_after} pages: the {better} ranker is better")
 for name, ranker in {"new": new, "old": old}.items():
-    print(f"{name}: NDCG@10 {ranktron.evaluate(ranker.predict(asked.X), asked, 'ndcg@10').means['ndcg@10']:.2f}")
+    print(f"{name}: NDCG@10 {ranktron.evaluate(asked, ranker.predict(asked.X), 'ndcg@10').means['ndcg@10']:.2f}")
 
 plt.style.use(Path(__file__).with_name("gallery.mplstyle"))
 x = np.arange(1, len(points) + 1)

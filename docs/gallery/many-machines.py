@@ -26,7 +26,7 @@ ranker = ranktron.HingePerceptron(n_epochs=3, random_state=0)
 
 def judge(model):
     """Mean NDCG@10 on other queries, and how far its 95 % interval reaches down and up."""
-    found = ranktron.evaluate(model.predict(test.X), test, "ndcg@10")
+    found = ranktron.evaluate(test, model.predict(test.X), "ndcg@10")
     mean, (low, high) = found.means["ndcg@10"], found.interval("ndcg@10")
     return mean, mean - low, high - mean
 

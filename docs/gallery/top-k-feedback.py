@@ -21,7 +21,7 @@ rankers = {
 
 
 def mean_ndcg(scores):
-    return ranktron.evaluate(scores, test, "ndcg@10").means["ndcg@10"]
+    return ranktron.evaluate(test, scores, "ndcg@10").means["ndcg@10"]
 
 
 plt.style.use(Path(__file__).with_name("gallery.mplstyle"))

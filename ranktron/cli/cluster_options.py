@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import read_data, reading_options
+from ranktron.cli.options import read_data, reading_options, say_columns
 from ranktron.cli.output import show_activity, show_progress
 from ranktron.errors import DataError
 
 if TYPE_CHECKING:
+    from ranktron.data.feature_ranges import Drift
     from ranktron.metrics import Evaluation, Metric
     from ranktron.training.fit import Trained, TrainingPlan
     from ranktron.training.model import Model
@@ -121,6 +122,7 @@ def train_on_parts(
         with show_activity(f"reading {len(parts):,} parts"):
             shards = 1 if mode == "sequential" else options.shards or min(SHARDS, len(parts))
             inspected = inspect_parts(parts, workers, missing=missing, shards=shards)
+        say_columns(data, parts[0].path, start)
         checked = read_data(valid, null, inspected.features, part="vali") if valid else None  # type: ignore[arg-type]
         title = f"training {plan.algorithm} on {len(inspected.parts):,} parts"
         with show_progress(title, plan.schedule.epochs * sum(inspected.sizes)) as step:
@@ -146,14 +148,18 @@ def task_workers(dask: str | None) -> Iterator[Workers | None]:
         yield workers
 
 
-def evaluate_on_parts(model: Model, data: str, metrics: Sequence[Metric], null: str, dask: str) -> Evaluation:
-    """Evaluates a model on files that the workers of a cluster read."""
-    from ranktron.dask.training import evaluate_parts, inspect_parts
+def evaluate_on_parts(
+    model: Model, name: str, data: str, metrics: Sequence[Metric], null: str, dask: str
+) -> tuple[Evaluation, list[Drift]]:
+    """Evaluates a model on files that the workers of a cluster read, and names features that have left its training."""
+    from ranktron.dask.training import evaluate_parts, inspect_parts, warn_of_drift
     from ranktron.data.io.parts import divide_files
 
     parts = divide_files(data, null=null, **reading_options())
     with _workers(dask) as workers, show_activity(f"evaluating {len(parts):,} parts"):
-        return evaluate_parts(model, inspect_parts(parts, workers, missing=model.imputer is not None), metrics)
+        inspected = inspect_parts(parts, workers, missing=model.imputer is not None)
+        drifts = warn_of_drift(model, inspected, name)
+        return evaluate_parts(model, inspected, metrics), drifts
 
 
 @contextmanager

@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, metrics_option, null_option, read_data, strict_option, table_options
+from ranktron.cli.options import (
+    DATA,
+    as_json,
+    metrics_option,
+    null_option,
+    read_data,
+    read_labels,
+    strict_option,
+    table_options,
+)
 from ranktron.cli.output import print_json
 from ranktron.errors import DataError
 
 if TYPE_CHECKING:
+    from ranktron.data.feature_ranges import Drift
     from ranktron.metrics import Evaluation, Metric
 
 
@@ -56,31 +66,42 @@ def compare(
         raise click.UsageError("the same run is named twice")
     if (data is None) == (qrels is None):
         raise click.UsageError("give either --data or --qrels, to evaluate the runs against")
-    evaluations = _on_data(runs, data, null, metrics) if data is not None else _on_qrels(runs, str(qrels), metrics)
+    drifts: dict[str, list[Drift]] = {}
+    if data is not None:
+        evaluations = _on_data(runs, data, null, metrics, drifts)
+    else:
+        evaluations = _on_qrels(runs, str(qrels), metrics)
     comparison = compare_evaluations(evaluations, test=test)
     if as_json:
         p_values = {name: matrix.tolist() for name, matrix in comparison.p_values.items()}
-        print_json({"systems": comparison.means, "better_than": comparison.beats, "p_values": p_values})
+        drift = {run: [each._asdict() for each in found] for run, found in drifts.items()}
+        print_json({"systems": comparison.means, "better_than": comparison.beats, "p_values": p_values, "drift": drift})
     else:
         click.echo(getattr(comparison, style)())
 
 
-def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[Metric]) -> dict[str, Evaluation]:
-    from ranktron.metrics import evaluate as measure
+def _on_data(
+    runs: tuple[str, ...], data: str, null: str | None, metrics: list[Metric], drifts: dict[str, list[Drift]]
+) -> dict[str, Evaluation]:
+    """The evaluations of models and scores; `drifts` receives the features that have left a model's training data."""
+    from ranktron.metrics import evaluate
+    from ranktron.metrics.evaluation import evaluate_rounds
     from ranktron.training.model import load
 
-    plain = read_data(data, null or "nan", part="test")  # only the labels are used
+    labels = None
     evaluations = {}
     for run in runs:
         if _kind_of(run) == "model":
             model = load(run)
             rounds = read_data(data, null, model, part="test")
-            evaluations[run] = measure(model.score_rounds(rounds), rounds, metrics)
+            drifts[run] = model.warn_of_drift(rounds, run)
+            evaluations[run] = evaluate_rounds(rounds, model.score_rounds(rounds), metrics)
             continue
         scores = _scores(run)
-        if scores.shape != plain.labels.shape:
-            raise DataError(f"{run} has {scores.size:,} scores, but the data have {len(plain.labels):,} documents")
-        evaluations[run] = measure(scores if plain.rows is None else scores[plain.rows], plain, metrics)
+        labels = labels or read_labels(data, null, part="test")
+        if scores.shape != labels.labels.shape:
+            raise DataError(f"{run} has {scores.size:,} scores, but the data have {len(labels.labels):,} documents")
+        evaluations[run] = evaluate(labels, scores, metrics, order="input")
     return evaluations
 
 
@@ -110,7 +131,7 @@ def _kind_of(path: str) -> str:
 
 def _on_qrels(runs: tuple[str, ...], qrels: str, metrics: list[Metric]) -> dict[str, Evaluation]:
     from ranktron.data.io import read_qrels, read_run
-    from ranktron.metrics import evaluate as measure
+    from ranktron.metrics import evaluate
 
     for path in (qrels, *runs):
         if _kind_of(path) != "lines":
@@ -119,4 +140,4 @@ def _on_qrels(runs: tuple[str, ...], qrels: str, metrics: list[Metric]) -> dict[
                 "on data with labels, use --data"
             )
     judged = read_qrels(qrels)
-    return {run: measure(read_run(run), judged, metrics) for run in runs}
+    return {run: evaluate(judged, read_run(run), metrics) for run in runs}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ranktron.cli.cluster_options import PARTS, evaluate_on_parts
+from ranktron.cli.data_checks import refuse_uninformative, warn_below_random
 from ranktron.cli.options import (
     DATA,
     PICTURE,
@@ -23,6 +24,7 @@ from ranktron.cli.options import (
 from ranktron.cli.output import print_json, print_table, show_progress
 
 if TYPE_CHECKING:
+    from ranktron.data.feature_ranges import Drift
     from ranktron.metrics import Evaluation, Metric
 
 
@@ -57,7 +59,7 @@ def evaluate(
 
     Example: ranktron evaluate my.model test.txt --metrics ndcg@10,map:letor
     """
-    from ranktron.metrics import evaluate as measure
+    from ranktron.metrics.evaluation import evaluate_rounds
     from ranktron.training.baselines import best_feature, random_means
     from ranktron.training.model import load
 
@@ -71,20 +73,25 @@ def evaluate(
             raise click.UsageError(
                 "--curve draws baselines, which need the data in this process: leave it out, or --dask"
             )
-        _show_parts(evaluate_on_parts(loaded, data, metrics, null or "error", dask), model, data, metrics, as_json)
+        evaluation, drifts = evaluate_on_parts(loaded, model, data, metrics, null or "error", dask)
+        _show_parts(evaluation, drifts, model, data, metrics, as_json)
         return
     rounds = read_clicks_as_labels(data, null, loaded) if clicks else read_data(data, null, loaded, part="test")
+    refuse_uninformative(data, rounds, "there is nothing to measure")
+    drifts = loaded.warn_of_drift(rounds, model, labelled=not clicks)
     scores = loaded.score_rounds(rounds)
-    evaluation = measure(scores, rounds, metrics)
+    evaluation = evaluate_rounds(rounds, scores, metrics)
     filled = loaded.fill(rounds)
     with show_progress("single features", filled.n_features) as step:
         best = best_feature(filled, metrics, None if step is None else lambda _column: step())
     chance = random_means(rounds, metrics)
     feature = ("" if best.sign > 0 else "-") + loaded.filled_names[best.column]
+    warn_below_random(data, evaluation, chance)
     if curve:
         _draw(curve, model, rounds, scores, best.sign * filled.X[:, best.column].astype(float), feature)
     if as_json:
-        print_json(_as_content(evaluation, metrics, chance, {"feature": feature, **best.means}))
+        content = _as_content(evaluation, metrics, chance, {"feature": feature, **best.means})
+        print_json({**content, "drift": [drift._asdict() for drift in drifts]})
         return
     rows = [(m, evaluation.means[m], _interval(evaluation, m), chance[m], best.means[m]) for m in map(str, metrics)]
     columns = ["metric", "model", "95 % interval", "random", f"best feature ({feature})"]
@@ -92,10 +99,13 @@ def evaluate(
     click.echo(_count_queries(evaluation))
 
 
-def _show_parts(evaluation: Evaluation, model: str, data: str, metrics: list[Metric], as_json: bool) -> None:
+def _show_parts(
+    evaluation: Evaluation, drifts: list[Drift], model: str, data: str, metrics: list[Metric], as_json: bool
+) -> None:
     """Prints the values of the model; baselines would need all documents here."""
     if as_json:
         content = _as_content(evaluation, metrics, None, None)
+        content["drift"] = [drift._asdict() for drift in drifts]
         print_json({name: value for name, value in content.items() if name != "baselines"})
         return
     rows = [(str(m), evaluation.means[str(m)], _interval(evaluation, m)) for m in metrics]
@@ -133,16 +143,16 @@ def _as_content(evaluation: Evaluation, metrics: list[Metric], chance: Any, best
 
 
 def _draw(path: str, model: str, rounds: Any, scores: Any, feature_scores: Any, feature: str) -> None:
-    from ranktron.metrics import evaluate as measure
     from ranktron.metrics import metric
+    from ranktron.metrics.evaluation import evaluate_rounds
     from ranktron.training.baselines import random_means
     from ranktron.training.figures.plots import curves
 
     depths = list(range(1, 21))
     cuts = [metric(f"ndcg@{k}") for k in depths]
     systems = {
-        model: measure(scores, rounds, cuts).means,
-        f"best feature ({feature})": measure(feature_scores, rounds, cuts).means,
+        model: evaluate_rounds(rounds, scores, cuts).means,
+        f"best feature ({feature})": evaluate_rounds(rounds, feature_scores, cuts).means,
         "random": random_means(rounds, cuts),
     }
     lines = {name: (depths, [means[str(c)] for c in cuts]) for name, means in systems.items()}

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import DATA, as_json, input_file, null_option, read_data, reading_options, table_options
+from ranktron.cli.options import (
+    DATA,
+    as_json,
+    input_file,
+    null_option,
+    read_data,
+    read_labels,
+    reading_options,
+    table_options,
+)
 from ranktron.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from ranktron.data.io.api import TextColumns
+    from ranktron.data.rounds import Rounds
+
+_FREQUENT = 3  # texts that are shown for each column
 
 
 @click.command()
@@ -16,20 +31,24 @@ from ranktron.cli.output import print_json, print_table
 @table_options
 @as_json
 def info(data: str, null: str | None, as_json: bool) -> None:
-    """Describe DATA: sizes, labels, ranges and missing values.
+    """Describe DATA: sizes, labels, ranges, missing values, and columns of text.
+
+    Columns of text are described, too, and not counted among the features.
 
     Example: ranktron info train.txt
     """
     from ranktron.data.files import from_standard_input
-    from ranktron.data.io import read_roles
+    from ranktron.data.io import read_text_columns
 
     with from_standard_input(data) as path:
-        summary = describe(read_data(str(path), null or "nan"))
         options = reading_options()
         judgments = options.pop("judgments", None)
-        roles = read_roles(input_file(str(path)), **options)
-    if roles is not None:
-        summary["columns"] = roles._asdict() | ({"label": judgments} if judgments else {})
+        texts = read_text_columns(input_file(str(path)), labelled=judgments is None, **options)
+        summary = describe(_read_numbers(str(path), null or "nan", texts))
+    if texts is not None:
+        summary["columns"] = texts.roles._asdict() | ({"label": judgments} if judgments else {})
+        summary["texts"] = _describe_texts(texts)
+        del summary["columns"]["categorical"]
     if as_json:
         print_json(summary)
         return
@@ -43,16 +62,27 @@ def info(data: str, null: str | None, as_json: bool) -> None:
         ("queries whose labels are all equal", summary["queries_with_one_label"]),
         ("queries whose rows are not adjacent", summary["duplicate_qids"]),
         ("missing values (see --nan)", _describe_missing(summary["missing"])),
-        ("constant features", ", ".join(summary["constant_features"]) or "none"),
-        ("range of the features", f"{summary['lowest']:g} – {summary['highest']:g}"),
+        ("constant features", _describe_constant(summary["constant_features"])),
     ]
+    if summary["lowest"] is not None:
+        rows.append(("range of the features", f"{summary['lowest']:g} – {summary['highest']:g}"))
     print_table(data, ["", ""], rows)
     if "columns" in summary:
         print_table("columns", ["read as", "column"], _columns(summary["columns"]))
+    if summary.get("texts"):
+        described = [_text_row(name, text) for name, text in summary["texts"].items()]
+        columns = ["column", "values", "most frequent", "--categorical auto"]
+        print_table("columns that hold no numbers", columns, described)
     total = summary["documents"]
     print_table("labels", ["grade", "documents", "share"], [
         (grade, count, f"{100 * count / total:.1f} %") for grade, count in summary["labels"].items()
     ])  # fmt: skip
+
+
+def _describe_constant(names: list[str]) -> str:
+    from ranktron.data.io.columns import join_names
+
+    return f"{len(names):,}: {join_names(names)}" if len(names) > 20 else ", ".join(names) or "none"
 
 
 def _describe_missing(counts: dict[str, int]) -> str:
@@ -60,6 +90,34 @@ def _describe_missing(counts: dict[str, int]) -> str:
 
     total = f"{sum(counts.values()):,} in {len(counts):,} features: "
     return total + join_names([f"{name} ({count:,})" for name, count in counts.items()]) if counts else "none"
+
+
+def _read_numbers(path: str, null: str, texts: TextColumns | None) -> Rounds:
+    """The data with the features that are numbers."""
+    no_numbers = [] if texts is None else [*dict.fromkeys((*texts.counts, *texts.left_out))]
+    if texts is None or not no_numbers:
+        return read_data(path, null)
+    numbers = texts.roles.features
+    return read_data(path, null, features=numbers, drop=None) if numbers else read_labels(path)
+
+
+def _describe_texts(texts: TextColumns) -> dict[str, dict[str, Any]]:
+    described: dict[str, dict[str, Any]] = {}
+    for name, counts in texts.counts.items():
+        frequent = [(text, count) for text, count in counts.most_common() if text is not None][:_FREQUENT]
+        described[name] = {"different": len(counts) - (None in counts), "missing": counts[None]}
+        described[name] |= {"frequent": dict(frequent), "left_out": texts.left_out.get(name)}
+    others = {name: kind for name, kind in texts.left_out.items() if name not in texts.counts}
+    return described | {name: {"left_out": kind} for name, kind in others.items()}
+
+
+def _text_row(name: str, text: dict[str, Any]) -> tuple[str, str, str, str]:
+    taken = "a feature for each" if text["left_out"] is None else f"leaves it out: {text['left_out']}"
+    if "different" not in text:
+        return name, "–", "–", taken
+    missing = f", {text['missing']:,} missing" if text["missing"] else ""
+    frequent = ", ".join(f"{value[:30]} ({count:,})" for value, count in text["frequent"].items())
+    return name, f"{text['different']:,}{missing}", frequent, taken
 
 
 def _columns(columns: dict[str, Any]) -> list[tuple[str, str]]:
@@ -88,7 +146,7 @@ def describe(rounds: Any) -> dict[str, Any]:
     grades, counts = np.unique(rounds.labels, return_counts=True)
     highest = np.maximum.reduceat(rounds.labels, rounds.offsets[:-1])
     lowest = np.minimum.reduceat(rounds.labels, rounds.offsets[:-1])
-    names = rounds.feature_names or [str(j + rounds.first_index) for j in range(rounds.n_features)]
+    names = rounds.names
     missing = count_missing(rounds).tolist()
     # Missing values are replaced by means, which do not change the range of a feature.
     imputed = impute(rounds, fit_imputer("mean", rounds)) if any(missing) else rounds
@@ -109,7 +167,7 @@ def describe(rounds: Any) -> dict[str, Any]:
         "duplicate_qids": scattered_queries(rounds),
         "missing": {name: count for name, count in zip(names, missing, strict=True) if count},
         "constant_features": [name for name, a, b in zip(names, low, high, strict=True) if a == b],
-        "lowest": float(low.min()),
-        "highest": float(high.max()),
+        "lowest": float(low.min()) if len(low) else None,
+        "highest": float(high.max()) if len(high) else None,
         "first_index": rounds.first_index,
     }

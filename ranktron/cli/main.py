@@ -45,6 +45,7 @@ _COMMANDS = (
     "backup",
     "restore",
     "promote",
+    "mcp",
 )
 
 # What other tools call them; suggested when a command does not exist.

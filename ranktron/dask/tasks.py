@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.dask.mixed_pass import PlayedQueries, play_pieces
+from ranktron.data.feature_ranges import thin
 from ranktron.data.imputation import known_values
 from ranktron.data.io.grouping import in_file
 from ranktron.data.io.parts import QUERIES, FeatureNumbers, FilePart, fit_features, hash_queries
@@ -25,7 +26,8 @@ from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.kernels.dense import first_non_finite
-from ranktron.metrics import Metric, evaluate
+from ranktron.metrics import Metric
+from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.training.model import Model
 from ranktron.training.shards import QueryPiece
 from ranktron.types import Floats, Integers, State
@@ -173,6 +175,11 @@ def name_query(part: Part, query: int) -> str:
     return repr(load_part(part).qids[query : query + 1].tolist()[0])
 
 
+def sample_part(part: Part, features: FeatureNumbers, queries: Integers) -> Rounds:
+    """A few documents of some queries of a part, from which the ranges of features are computed."""
+    return thin(load_part(part, features), queries)
+
+
 def sum_part(part: Part, features: FeatureNumbers, model: Model, before: FeatureSums | None = None) -> FeatureSums:
     """The sums of the features of a part, filled in but not scaled."""
     return sum_features(model.fill(load_part(part, features)).X, before)
@@ -244,7 +251,7 @@ def evaluate_part(
     if not len(rounds):
         return {str(each): np.zeros(0) for each in metrics}, rounds.qids, 0
     with _naming(part):
-        evaluation = evaluate(model.score_rounds(rounds), rounds, metrics)
+        evaluation = evaluate_rounds(rounds, model.score_rounds(rounds), metrics)
     return dict(evaluation.per_query), evaluation.qids, evaluation.empty_queries
 
 

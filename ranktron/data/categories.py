@@ -1,10 +1,11 @@
-"""Categorical columns of a data frame: one feature for each category, as sparse rows; stored in the model.
+"""Categorical columns of a table: one feature for each category, as sparse rows; stored in the model.
 
 Data frames are those of pandas or polars, recognised by their methods: neither library is imported.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ranktron.data.frames import arrange_columns
 from ranktron.data.option_names import IMPUTATIONS
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.types import Matrix
 
+MOST_CATEGORIES = 50
+"""A column of text with more different texts than this is no category by itself."""
 CATEGORY, TEXT = ("category", "Categorical", "Enum"), ("str", "string", "String", "Utf8")
 
 
@@ -61,30 +66,52 @@ class Encoder:
 
     def __call__(self, frame: Any) -> Sparse:
         """Encodes a frame that has these columns, in any order."""
-        self._check_columns(frame)
-        shape = len(frame), len(self.columns)
+        if not hasattr(frame, "columns"):
+            names = ", ".join(self.columns)
+            raise DataError(f"the model has categorical features and takes a data frame with the columns {names}")
+        arrange_columns(frame, self.columns)
+        columns = [self._codes(frame, c) if c in self.categories else _numbers(frame, c) for c in self.columns]
+        return self._rows(columns)
+
+    def encode_table(self, table: Matrix, texts: Mapping[str, Sequence[str | None]]) -> Sparse:
+        """Encodes a table of numbers, in which each category is its index among the texts of its column.
+
+        Parameters
+        ----------
+        table : matrix
+            The columns of the encoder, in this order.
+        texts : mapping of str to sequence of str
+            The texts of each categorical column; None stands for a missing one.
+
+        Examples
+        --------
+        >>> encoder = Encoder(("price", "colour"), {"colour": ("blue", "red")})
+        >>> encoder.encode_table(np.array([[3.0, 0.0], [4.0, 1.0]]), {"colour": ["red", "green"]}).dense().tolist()
+        [[3.0, 0.0, 1.0], [4.0, 0.0, 0.0]]
+        """
+        columns = []
+        for column, values in zip(self.columns, table.T, strict=True):
+            if column in self.categories:
+                known = {category: place for place, category in enumerate(self.categories[column])}
+                codes = np.array([known.get(text, -1) for text in texts[column]], np.int64)
+                values = codes[values.astype(np.int64)]
+            columns.append(values)
+        return self._rows(columns)
+
+    def _rows(self, columns: Sequence[npt.NDArray[Any]]) -> Sparse:
+        """Sparse rows from the numbers of each numeric column and the codes of each categorical one, -1 if unknown."""
+        shape = len(columns[0]), len(columns)
         places, values = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
         width = 0
-        for c, column in enumerate(self.columns):
+        for c, (column, numbers) in enumerate(zip(self.columns, columns, strict=True)):
             if column in self.categories:
-                codes = self._codes(frame, column)
-                places[:, c], values[:, c] = width + np.maximum(codes, 0), codes >= 0
+                places[:, c], values[:, c] = width + np.maximum(numbers, 0), numbers >= 0
             else:
-                places[:, c], values[:, c] = width, _numbers(frame, column)
+                places[:, c], values[:, c] = width, numbers
             width += len(self._names(column))
         held = values != 0.0
         starts = np.concatenate(([0], np.cumsum(held.sum(axis=1)))).astype(np.int64)
         return Sparse(starts, places[held], values[held], width)
-
-    def _check_columns(self, frame: Any) -> None:
-        found = list(getattr(frame, "columns", ()))
-        missing, new = [c for c in self.columns if c not in found], [c for c in found if c not in self.columns]
-        if not found or missing or new or len(found) > len(self.columns):
-            kinds = f"a data frame with the columns {', '.join(self.columns)}"
-            wrong = f"lacks {missing[0]!r}" if missing else f"has {new[0]!r}" if new else "has a column twice"
-            raise DataError(
-                f"the model has categorical features and takes {kinds}: this {wrong if found else 'is no data frame'}"
-            )
 
     def _codes(self, frame: Any, column: str) -> npt.NDArray[Any]:
         """The index of each row's category among those of the column; -1 for an unknown one."""
@@ -133,6 +160,46 @@ def fit_encoder(frame: Any, categorical: str | Sequence[str] | None = "auto", na
     if not all(isinstance(column, str) for column in columns) or len(set(columns)) < len(columns):
         raise DataError("a frame with categorical columns needs a name for each column, all of them different")
     return Encoder(tuple(columns), {column: _collect_categories(_texts(frame, column), nan) for column in chosen}, nan)
+
+
+def why_no_category(counts: Mapping[str | None, int]) -> str | None:
+    """Why a column of text is not taken for categories without being named; None if it is.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        How often each text occurs; None stands for a missing one.
+
+    Examples
+    --------
+    >>> why_no_category({"red": 3, "blue": 2})
+    >>> why_no_category({"a red shoe": 1, "a blue shoe": 1, "a hat": 1})
+    '3 different texts'
+    """
+    different, rows = len([text for text in counts if text is not None]), sum(counts.values())
+    if len(counts) < 2:
+        return f"always {next(iter(counts))!r}" if different else "always missing"
+    return f"{different:,} different texts" if different > min(MOST_CATEGORIES, rows / 2) else None
+
+
+def encoder_of_counts(columns: Sequence[str], counts: Mapping[str, Counter[str | None]], nan: str) -> Encoder:
+    """The encoder of a table's columns, from how often each text of the categorical ones occurs.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        All columns.
+    counts : mapping of str to Counter
+        The texts of each categorical column; None stands for a missing one.
+    nan : str
+        How missing categories are treated.
+
+    Examples
+    --------
+    >>> encoder_of_counts(["price", "colour"], {"colour": Counter(["red", None])}, "indicator").names
+    ('price', 'colour=red', 'colour is missing')
+    """
+    return Encoder(tuple(columns), {c: _collect_categories(list(texts), nan) for c, texts in counts.items()}, nan)
 
 
 def _collect_categories(texts: list[str | None], nan: str) -> tuple[str | None, ...]:

@@ -78,6 +78,7 @@ def read_frame(
     frame, own_qid = take_query_ids(X, None if group is not None else qid)
     qid = qid if group is not None else own_qid
     grouped = qid is not None or group is not None
+    _refuse_swapped(X, y)
     X, y, names = check(take_features(frame, features, first=first), y)
     if first and features is None:
         _check_left_over(frame, X, y, grouped=grouped)
@@ -87,6 +88,24 @@ def read_frame(
         return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=missing)
     with explained(X, missing=missing):
         return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=missing)
+
+
+def _refuse_swapped(X: Any, y: Any) -> None:
+    """Refuses features and labels, or labels and query ids, that have changed places."""
+    if _depth(X) == 1 and _depth(y) == 2:
+        raise DataError("the features are one number for each row and the labels a table: it is fit(X, y, qid=qid)")
+    first = next(iter(y), None) if _depth(y) == 1 else None
+    if isinstance(first, str) and not _is_number(first):
+        raise DataError(
+            f"the labels are text, {str(first)!r} in row 0: it is fit(X, y, qid=qid), with labels before query ids"
+        )
+
+
+def _depth(table: Any) -> int | None:
+    """The number of dimensions of an array, a data frame or lists, by the first row; None if that is not known."""
+    if isinstance(table, list | tuple):
+        return 1 + isinstance(table[0], list | tuple) if table else None
+    return getattr(table, "ndim", None)
 
 
 @contextmanager
@@ -146,6 +165,37 @@ def take_features(X: Any, features: Sequence[str] | None, *, first: bool) -> Any
     if missing:
         raise DataError(f"there is no column {missing[0]!r}; there are {_join_names(list(X.columns))}")
     return X[list(features)]
+
+
+def arrange_columns(X: Any, names: Sequence[str] | None) -> Any:
+    """The columns of a data frame in the order in which a model was fitted to them; anything else unchanged.
+
+    Parameters
+    ----------
+    X : table of numbers or data frame
+        A frame whose columns have other names than texts is unchanged, too.
+    names : sequence of str, optional
+        The columns that the model was fitted to; None, if they had no names.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> arrange_columns(pandas.DataFrame({"price": [3.0], "age": [1.0]}), ["age", "price"]).columns.tolist()
+    ['age', 'price']
+    """
+    own = frame_feature_names(X)
+    if names is None or own is None or own == tuple(names):
+        return X
+    fitted = ", ".join(map(str, names[:10])) + (", ..." if len(names) > 10 else "")
+    for name in names:
+        if name not in own:
+            raise DataError(f"column {name!r} is missing: the model was fitted to {fitted}")
+    for name in own:
+        if name not in names:
+            raise DataError(f"column {name!r} is surplus: the model was fitted without it; drop it")
+    if len(own) > len(names):
+        raise DataError(f"a column stands twice in the data frame: the model was fitted to {fitted}")
+    return X[list(names)]
 
 
 def _check_left_over(frame: Any, X: Any, y: Any, *, grouped: bool) -> None:

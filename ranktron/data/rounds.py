@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from ranktron.kernels.csr_rows import FILL_IN, Sparse, first_infinite
 from ranktron.kernels.dense import first_non_finite, longest_row
 from ranktron.types import Features, Floats, Integers, Matrix, Round
 from ranktron.types.validation import check_count
+
+if TYPE_CHECKING:
+    from ranktron.data.categories import Encoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,10 @@ class Rounds:
         The index of the first feature in text files.
     missing : bool
         Whether features may be missing (NaN); only a model with an imputer takes such data.
+    encoder : Encoder, optional
+        The encoding that made features of the categories of a table; a model that is trained on the rounds keeps it.
+    prefix : str
+        Stands before the numbers of features without names: "f" in tables with columns f1, f2, ..., "" in LETOR text.
 
     Examples
     --------
@@ -64,6 +71,8 @@ class Rounds:
     feature_names: tuple[str, ...] | None = None
     first_index: int = 1
     missing: bool = False
+    encoder: Encoder | None = None
+    prefix: str = ""
 
     def __post_init__(self) -> None:
         arrays = [a for a in (self.labels, self.offsets, self.qids, self.docids, self.rows) if a is not None]
@@ -133,6 +142,11 @@ class Rounds:
     @property
     def n_features(self) -> int:
         return int(self.X.shape[1])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features; if they have none, their numbers as the file writes them."""
+        return self.feature_names or number_features(self.n_features, self.first_index, self.prefix)
 
     def __len__(self) -> int:
         return len(self.qids)
@@ -274,6 +288,15 @@ class Rounds:
         return restored
 
 
+def number_features(n: int, first: int, prefix: str) -> tuple[str, ...]:
+    """The names of n features that are numbered from `first`.
+
+    >>> number_features(2, 1, "f")
+    ('f1', 'f2')
+    """
+    return tuple(f"{prefix}{j}" for j in range(first, first + n))
+
+
 NO_QUERY_IDS = (
     "there are no query ids: pass qid= (one id per row), group= (sizes of consecutive lists) or a data frame with a "
     "column qid"
@@ -379,11 +402,21 @@ def _as_labels(y: Any, n: int) -> Floats:
         raise DataError(f"labels must be numbers: {error}") from None
     if labels.shape != (n,):
         raise DataError(f"labels must be one number per document: {n} documents, labels of shape {labels.shape}")
+    check_labels(labels)
+    return labels
+
+
+def check_labels(labels: Floats) -> None:
+    """Refuses labels that are negative, infinite or NaN, which the constructor of `Rounds` does not look at.
+
+    >>> check_labels(np.array([1.0, -1.0]))
+    Traceback (most recent call last):
+    ranktron.errors.DataError: labels must be finite and >= 0; row 1 has -1.0
+    """
     valid = (labels >= 0.0) & (labels < np.inf)
     if not valid.all():
         bad = int(np.argmin(valid))
         raise DataError(f"labels must be finite and >= 0; row {bad} has {labels[bad]}")
-    return labels
 
 
 def _group_rows(n: int, qid: Any, group: Any) -> tuple[npt.NDArray[Any], Integers, Integers | None]:

@@ -18,6 +18,7 @@ from ranktron.data.frames import (
     UNGROUPED,
     UNGROUPED_EVAL_SET,
     UNSEEN_NAMES,
+    arrange_columns,
     explained,
     mean_weights,
     read_eval_set,
@@ -35,9 +36,18 @@ from ranktron.estimators.signature import RANDOM_STATE, WithPresets, draw_seed, 
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.parameters import Algorithm, Parameter, Parameters
 from ranktron.learners.schedule import UNEVEN, Schedule
-from ranktron.metrics import Metric, evaluate
+from ranktron.metrics import Metric
+from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.training.algorithms import CATEGORICAL, MAP, NAN, PRESET, TRAINING, common_parameters
-from ranktron.training.fit import TrainingPlan, learn_once, make_untrained, play_rescaled, simulated_user, train
+from ranktron.training.fit import (
+    TrainingPlan,
+    learn_once,
+    make_untrained,
+    play_rescaled,
+    simulated_user,
+    train,
+    with_ranges,
+)
 from ranktron.training.model import Model
 from ranktron.types import FeedbackModel, Floats, Integers
 
@@ -103,7 +113,7 @@ class BaseRanker(WithPresets):
     __metadata_request__predict: ClassVar = {"qid": True}
     __metadata_request__score: ClassVar = {"qid": True, "groups": True}
 
-    scale: Literal["auto", "standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None
+    scale: Literal["auto", "standard", "minmax", "range", "minmax-query", "standard-query", "running-standard"] | None
     map: str | FeatureMap | None
     random_state: int | np.random.RandomState | None
     features: Sequence[str] | None
@@ -272,7 +282,7 @@ class BaseRanker(WithPresets):
         rounds = self._rounds(X, y, qid, None, groups, reset=False)
         if self.with_queries_ and groups is None and take_query_ids(X, qid)[1] is None:
             raise DataError(f"this ranker was fitted with query ids and cannot be scored without them; {UNGROUPED}")
-        values = evaluate(self.model_.score_rounds(rounds), rounds, metric).values(metric)
+        values = evaluate_rounds(rounds, self.model_.score_rounds(rounds), metric).values(metric)
         return float(np.average(values, weights=mean_weights(rounds, sample_weight)))
 
     @property
@@ -321,8 +331,12 @@ class BaseRanker(WithPresets):
 
     def _features(self, X: Any) -> Any:
         """The features to predict for, as scikit-learn checks them; categories become features."""
-        X = take_features(X, self.features, first=False)
+        X = self._arranged(take_features(X, self.features, first=False))
         return self._validated(X, reset=False) if self._encoder is None else self._encoder(X)
+
+    def _arranged(self, X: Any) -> Any:
+        """The columns of a data frame in the order of the training set."""
+        return arrange_columns(X, getattr(self, "feature_names_in_", None))
 
     def _validated(self, X: Any, *, reset: bool, **labels: Any) -> Any:
         """What scikit-learn makes of features, and of labels where they are given."""
@@ -346,6 +360,7 @@ class BaseRanker(WithPresets):
             if reset:
                 none = type(X) is np.ndarray and (self.categorical is None or str(self.categorical) == "auto")
                 self._encoder = None if none else fit_encoder(X, self.categorical, NAN.check(self.nan))
+            X = X if reset else self._arranged(X)
             if self._encoder is None:
                 X, y = self._validated(X, y=y, y_numeric=True, reset=reset)
                 return X, y, getattr(self, "feature_names_in_", None)
@@ -424,7 +439,7 @@ class OnlineRanker(BaseRanker):
         """Plays rounds once, in order; the first ones that there are fit imputation, scaling and map."""
         if blank:
             scale = self.scale if self.scale != "auto" else self._scale_of_stream()
-            model = make_untrained(replace(self._plan(), scaling=scale), rounds)
+            model = with_ranges(make_untrained(replace(self._plan(), scaling=scale), rounds), rounds)
             self._adopt(model, with_queries=len(rounds) > 1)
         if self._user is None and self.feedback is not None:
             self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)

@@ -81,11 +81,11 @@ class ClickRanker(BaseRanker):
             How likely the document was to be seen in its impression, where that is known: above 0, at most 1.
         exploration : array, or name of a column
             How likely it was to be *shown* at its position, where rankings were drawn: what the randomised estimate of
-            examination needs.
+            examination needs. With it, clicks on single documents are compared across impressions of a query.
         query, item, ranker : array, or name of a column
             Which impressions share a query, which rows are the same document, who showed it. Harvesting needs query and
             item.
-        examination : Examination, array, or "randomised", "harvested", "em"
+        examination : Examination, array, or "randomised", "harvested", "em", "user-browsing"
             The curve from position 1 on, or how to estimate it; by default, what assumes least of what the log allows.
         clip : float
             The smallest propensity that counts; smaller ones are clipped, `click_weights_` says at which price.
@@ -185,7 +185,7 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
             How likely it was to be *shown* at its position, where rankings were drawn.
         query, item : array, or name of a column
             Which impressions share a query, and which rows are the same document.
-        examination : Examination, array, or "randomised", "harvested", "em"
+        examination : Examination, array, or "randomised", "harvested", "em", "user-browsing"
             The curve from position 1 on, or how to estimate it.
         clip : float
             The smallest propensity that counts.

@@ -15,7 +15,8 @@ from typing import Any
 
 from ranktron.data.rounds import Rounds, take_qid_column
 from ranktron.errors import DataError, MissingExtra
-from ranktron.metrics import Metric, evaluate, metric
+from ranktron.metrics import Metric, metric
+from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.training.model import Model, load
 from ranktron.types import Floats
 
@@ -131,7 +132,7 @@ def log_evaluation(
         X = model.encoder(X)
     ids = own_qid if qid is None and group is None else qid
     rounds = Rounds.from_arrays(X, y, ids, group, missing=model.imputer is not None)
-    means = evaluate(model.score_rounds(rounds), rounds, [metric(each) for each in metrics]).means
+    means = evaluate_rounds(rounds, model.score_rounds(rounds), [metric(each) for each in metrics]).means
     logged = {prefix + name.replace("@", "_at_").replace(":", "."): value for name, value in means.items()}
     _mlflow().log_metrics(logged, step=step)
     return logged

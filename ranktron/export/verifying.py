@@ -7,7 +7,7 @@ than that may swap; such pairs are counted.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ranktron.data.rounds import Rounds
 from ranktron.data.scaling import Global
 from ranktron.errors import DataError
 from ranktron.export.engine import Engine, ExportableRanker
+from ranktron.kernels.dispatch import with_layout
 from ranktron.training.model import Model
 from ranktron.types import Floats, Matrix
 
@@ -59,6 +60,7 @@ def sample_rounds(model: Model, data: Rounds | None) -> Sample:
     """The first queries of the data; without data, random documents in the range given by the scaling."""
     if data is not None:
         data = data[:MAX_LISTS] if len(data) > MAX_LISTS else data
+        data = replace(data, X=with_layout(data.X, sparse=False))
         filled = data.X if model.imputer is None else model.fill(data).X[:, : model.n_features]
         low, high = filled.min(axis=0).astype(float), filled.max(axis=0).astype(float)
         return Sample(data, low, high, f"{len(data):,} queries of the data", False)

@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ranktron.data.rounds import Rounds
+from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import as_dense, linear_scores
 from ranktron.learners import feedback as feedbacks
 from ranktron.learners.pending_rounds import PendingRound
+from ranktron.learners.start import Start
 from ranktron.metrics import Metric
 from ranktron.types import Features, Feedback, Floats, Integers, Ranking, State
 
@@ -46,6 +48,8 @@ class BaseLearner(ABC):
         Whether it supports `rescale`, and so scale="running-standard".
     mixes : bool
         Whether it supports `mix`, and so training on several shards at once.
+    begins : bool
+        Whether it supports `begin`, and so starting from given weights.
     scale_free : bool
         Whether no step size changes a ranking. No step can then be chosen small enough that the last weights are not
         as noisy as its steps: shards that begin after a pass of one learner begin with the mean of its weights.
@@ -66,6 +70,7 @@ class BaseLearner(ABC):
     kernel: Any = None
     rescales: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
+    begins: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -138,6 +143,42 @@ class BaseLearner(ABC):
     @abstractmethod
     def restore(self, state: State) -> None:
         """Restores what `state` returned; an impossible state is refused."""
+
+    def begin(self, start: Start) -> None:
+        """Starts from given weights instead of 0, before the first round.
+
+        Parameters
+        ----------
+        start : Start
+            The weights, and how far from them the learner may go.
+
+        Examples
+        --------
+        >>> from ranktron.learners import pdgd_ranker
+        >>> from ranktron.learners.start import Start
+        >>> learner = pdgd_ranker(2)
+        >>> learner.begin(Start(np.array([1.0, -1.0]), trust=0.5))
+        >>> learner.w
+        array([ 1., -1.])
+        """
+        raise DataError(f"{type(self).__name__} cannot start from given weights")
+
+    def of(self, user: str) -> BaseLearner:
+        """The learner of one user: this one, unless users have weights of their own (`PerUser`).
+
+        Parameters
+        ----------
+        user : str
+            The user's id; an empty one is nobody in particular.
+
+        Examples
+        --------
+        >>> from ranktron.learners import hinge_perceptron
+        >>> learner = hinge_perceptron(2)
+        >>> learner.of("ann") is learner
+        True
+        """
+        return self
 
     def rescale(self, factors: Floats) -> None:
         """Multiplies each weight by a factor, after the scale of its feature has changed by that factor.

@@ -32,7 +32,9 @@ from ranktron.types import Feedback, Floats, Integers, Ranking, Round, Step, Tur
 
 def can_fuse(learner: object) -> TypeGuard[Linear]:
     """Whether fused passes support a learner; otherwise `play` is used."""
-    return type(learner) is Linear and learner.fused is not None
+    if type(learner) is not Linear or learner.fused is None:
+        return False
+    return learner.start is None or not learner.start.bounded  # compiled passes do not project
 
 
 @jit
@@ -50,6 +52,8 @@ def _pass(
     for n in range(queries.shape[0]):
         a, b = offsets[queries[n]], offsets[queries[n] + 1]
         rows, own = slice_rows(X, a, b), labels[a:b]
+        if not is_full(items[: b - a], own, b - a):
+            return n
         following = offsets[queries[n + 1]] if n + 1 < queries.shape[0] else a
         prefetch(labels, following, following + b - a)
         scores = dot_rows(rows, vectors[0])
@@ -59,6 +63,8 @@ def _pass(
             measure(argsort_top(scores, depth), own, metrics)
             for c in range(metrics.shape[0]):
                 values[n, c] = metrics[c]["value"]
+                if values[n, c] != values[n, c]:
+                    return n
         losses[n] = fused_step(
             rows, items[: b - a], own, scores, spec, label_plan(own, spec), etas[n], first + n + 1.0,
             vectors, sums, gradient[: b - a], following - a,
@@ -118,6 +124,7 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
 
     An invalid round is an error, as in `play`; the learner is then as it was before that round.
     """
+    check_features(rounds.X, learner.n_features)
     losses, values = np.empty(len(queries)), np.empty((len(queries), len(metrics)))
     etas = step_sizes(learner.step, learner.rounds, len(queries))
     assert learner.fused is not None
@@ -128,11 +135,17 @@ def play_pass(learner: Linear, rounds: Rounds, queries: Integers, metrics: tuple
     learner.rounds += done
     learner.mistakes += int(np.count_nonzero(losses[:done] > 0.0))
     if done < len(queries):
+        refused = rounds[int(queries[done])]
+        _refuse_labels(refused)
+        for each in metrics:
+            each(refused.labels)  # says which label the metric is not defined for
         raise DataError(overflow(learner.rounds))
-    for each, column in zip(metrics, values.T, strict=True):
-        for query in queries[np.isnan(column)]:
-            each(rounds[int(query)].labels)  # says which label the metric is not defined for
     return losses, values
+
+
+def _refuse_labels(round: Round) -> None:
+    if not is_full(np.arange(len(round.labels)), round.labels, len(round.X)):
+        raise DataError(f"query {round.qid!r} needs a finite label of 0 or more for each of {len(round.X)} documents")
 
 
 def play_compiled(
@@ -237,8 +250,7 @@ def play_many(
                 etas = _steps(learners)
             X = round.X
             check_features(X, W.shape[1])
-            if not is_full(np.arange(len(X)), round.labels, len(X)):
-                raise DataError(f"query {round.qid!r} needs a finite label of 0 or more for each of {len(X)} documents")
+            _refuse_labels(round)
             for each in measures:
                 each(round.labels)  # says which label the metric is not defined for
             S = np.array([X.score(w) for w in W]) if isinstance(X, Sparse) else W @ X.astype(np.float64).T

@@ -16,6 +16,7 @@ from ranktron.kernels.sorting import argsort_descending
 from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.fused_step import Specs, fused_round, fused_spec
 from ranktron.learners.mixing import mix_states
+from ranktron.learners.start import Start, stored_start
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import WorstPair
 from ranktron.types import Features, Feedback, Floats, Integers, Mistake, Ranking, State, Step, Surrogate
@@ -34,6 +35,8 @@ class Linear(WeightVectorLearner):
     """Online (sub)gradient descent on a surrogate, on mistakes only if `mistake` is given.
 
         w_{t+1} = w_t − η_t X_tᵀ ∇φ(s_t, R_t),    s_t = X_t w_t
+
+    `begin` sets w_1, which is 0 otherwise, and the ball around it that each step is projected onto, if any.
 
     The gradient is taken at the scores *of the ranking that was shown*, so that feedback may come late. With `average`,
     `coef` and `predict` use the mean of w_1 … w_T; `rank` always uses the current w.
@@ -70,11 +73,13 @@ class Linear(WeightVectorLearner):
     average: bool = False
     rescales: ClassVar = True
     mixes: ClassVar = True
+    begins: ClassVar = True
     rounds: int = field(default=0, init=False)
     mistakes: int = field(default=0, init=False)
     # rows: w, Σ t δ_t of the steps δ_t, and a direction for kernels, which is 0 between rounds
     vectors: Floats = field(init=False, repr=False)
     sums: Floats = field(init=False, repr=False)  # Σ f_t(w_t), Σ η_t f_t(w_t), Σ η_t² |z_t|²: for certificates
+    start: Start | None = field(default=None, init=False, repr=False)  # w_1, and the ball around it; None: w_1 = 0
     fused: Specs | None = field(init=False, repr=False)  # for compiled rounds; None where kernels do not know the loss
 
     def __post_init__(self) -> None:
@@ -115,8 +120,11 @@ class Linear(WeightVectorLearner):
     @property
     def scale_free(self) -> bool:
         """On mistakes only, and by as much however large the loss is: from 0, weights are proportional to the step."""
-        steady = self.mistake is not None and isinstance(self.step, Constant)
+        steady = self.mistake is not None and self.start is None and isinstance(self.step, Constant)
         return steady and isinstance(self.surrogate, WorstPair)
+
+    def begin(self, start: Start) -> None:
+        self.start, self.w = start.check(self.n_features), start.weights
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
@@ -135,8 +143,7 @@ class Linear(WeightVectorLearner):
                 self.vectors, self.sums, 0,
             )  # fmt: skip
             if loss == loss:
-                self.rounds += 1
-                self.mistakes += loss > 0.0
+                self._count(loss)
                 return loss
         return self._learn_step_by_step(X, ranking, feedback)
 
@@ -153,12 +160,20 @@ class Linear(WeightVectorLearner):
         step = gradient, loss, eta, t, w, lagged_sum, self.sums, direction, 0
         if not sgd_step(as_arrays(X), feedback.items, *step):
             raise DataError(overflow(ranking.number))
+        self._count(loss)
+        return loss
+
+    def _count(self, loss: float) -> None:
+        """Counts a round whose step was taken, and projects the weights onto the ball around the start."""
         self.rounds += 1
         self.mistakes += loss > 0.0
-        return loss
+        if self.start is not None:
+            self.start.keep(self.w, self.lagged_sum, self.rounds)
 
     def rescale(self, factors: Floats) -> None:
         """Multiplies each weight by a factor of its own: the scale of its feature has changed by as much."""
+        if self.start is not None:
+            raise DataError("a learner that started from given weights has the scaling of its start, which is fixed")
         self.vectors[:2] *= factors
 
     def mix(self, start: State, states: Sequence[State], weights: Floats) -> State:
@@ -166,13 +181,15 @@ class Linear(WeightVectorLearner):
 
     def state(self) -> State:
         arrays = {"w": self.w.copy(), "lag": self.lagged_sum.copy(), "sums": self.sums.copy()}
-        return {"rounds": self.rounds, "mistakes": self.mistakes, **arrays}
+        start = {} if self.start is None else self.start.state()
+        return {"rounds": self.rounds, "mistakes": self.mistakes, **arrays, **start}
 
     def restore(self, state: State) -> None:
         w, lagged_sum = (as_weights(state[name], self.n_features) for name in ("w", "lag"))
-        sums = as_weights(state["sums"], 3)
+        sums, start = as_weights(state["sums"], 3), stored_start(state, self.n_features)
         rounds, mistakes = stored_count(state, "rounds"), stored_count(state, "mistakes")
-        self.rounds, self.mistakes, self.w, self.lagged_sum, self.sums = rounds, mistakes, w, lagged_sum, sums
+        self.rounds, self.mistakes, self.start = rounds, mistakes, start
+        self.w, self.lagged_sum, self.sums = w, lagged_sum, sums
 
 
 def as_weights(kept: Floats, n_features: int) -> Floats:

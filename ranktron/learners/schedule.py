@@ -16,7 +16,8 @@ import numpy as np
 from ranktron.data import streams
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.metrics import Metric, evaluate
+from ranktron.metrics import Metric
+from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.types import FeedbackModel, Floats, Integers, Round, State, Turn
 from ranktron.types.validation import check_count
 
@@ -222,7 +223,7 @@ class Validation:
         self, epoch: int, scores: Floats, save: Callable[[], Any], metrics: Sequence[Metric] = ()
     ) -> dict[str, float]:
         """Evaluates the scores after an epoch; stores the result of `save` if no earlier epoch was as good."""
-        means = dict(evaluate(scores, self.rounds, [self.select, *metrics]).means)
+        means = dict(evaluate_rounds(self.rounds, scores, [self.select, *metrics]).means)
         value = means[str(self.select)] * (1.0 if self.select.higher_is_better else -1.0)
         self.epochs_without_improvement += 1
         if self.best_state is None or value > self.best:

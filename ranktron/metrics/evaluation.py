@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.query_warnings import warn_uninformative_queries
+from ranktron.data.query_warnings import warn_high_labels, warn_uninformative_queries
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.metrics.compiled import first_outside, metric_records, values
-from ranktron.metrics.metric import Metric, label_complaint, metric, metrics
+from ranktron.metrics.metric import Metric, label_complaint, metric
+from ranktron.metrics.metric import metrics as as_metrics
 from ranktron.metrics.runs import ByQuery, JudgedRun, as_values
 from ranktron.metrics.sklearn_ties import tied_values
 from ranktron.metrics.ties import Ordering, as_scores
@@ -40,8 +41,7 @@ class Evaluation:
 
     Examples
     --------
-    >>> rounds = Rounds.from_arrays([[1.0]] * 4, [1, 0, 0, 1], group=[2, 2])
-    >>> evaluation = evaluate([2, 1, 2, 1], rounds, ["mrr", "ndcg@1"])
+    >>> evaluation = evaluate([1, 0, 0, 1], [2, 1, 2, 1], ["mrr", "ndcg@1"], group=[2, 2])
     >>> evaluation.means, evaluation.per_query["mrr"]
     ({'mrr': 0.75, 'ndcg@1': 0.5}, array([1. , 0.5]))
     """
@@ -69,8 +69,7 @@ class Evaluation:
 
         Examples
         --------
-        >>> rounds = Rounds.from_arrays([[1.0]] * 4, [1, 0, 0, 1], group=[2, 2])
-        >>> evaluate([2, 1, 2, 1], rounds, "mrr").interval("mrr")
+        >>> evaluate([1, 0, 0, 1], [2, 1, 2, 1], "mrr", group=[2, 2]).interval("mrr")
         (0.5, 1.0)
         """
         sample = self.values(which)
@@ -110,20 +109,38 @@ class Evaluation:
         return "\n".join(lines)
 
 
-def evaluate(scores: Any, rounds: Any, which: str | Metric | Iterable[str | Metric]) -> Evaluation:
+def evaluate(
+    y: Any,
+    scores: Any,
+    metrics: str | Metric | Iterable[str | Metric] = "ndcg@10",
+    *,
+    qid: Any = None,
+    group: Any = None,
+    docids: Any = None,
+    order: str | None = None,
+) -> Evaluation:
     """Evaluates scores against the labels of documents, or a run against judgments; higher scores rank first.
 
     Parameters
     ----------
+    y : array, Rounds, or the judgments of a run
+        The labels, one per document. Judgments are a dict `{query: {document: grade}}`, a TREC file (qrels), a data
+        frame with columns such as query_id, doc_id and relevance, or the `Qrels` of ranx.
     scores : array, or a run
-        One score per document in the order of `rounds.X`. A run has documents with scores for each query: a dict
+        One score per document, in the order of `y`. A run has documents with scores for each query: a dict
         `{query: {document: score}}`, a TREC file, a data frame with columns such as query_id, doc_id and score, or a
         `Run` of ranx.
-    rounds : Rounds, or the judgments of a run
-        Judgments are a dict `{query: {document: grade}}`, a TREC file (qrels), a data frame with columns such as
-        query_id, doc_id and relevance, or the `Qrels` of ranx.
-    which : metrics
+    metrics : metrics
         One or several, by value or by name.
+    qid : array
+        The query id of each document, in any order.
+    group : sequence of int, optional
+        The sizes of consecutive queries, instead of `qid`.
+    docids : array, optional
+        The document ids, by which some conventions order equal scores.
+    order : {"rounds", "input"}, optional
+        The order of scores beside `Rounds` whose rows were regrouped by query, which is an error without it:
+        "rounds" is that of `rounds.X`, "input" that of the rows before.
 
     Notes
     -----
@@ -133,24 +150,74 @@ def evaluate(scores: Any, rounds: Any, which: str | Metric | Iterable[str | Metr
 
     Examples
     --------
-    >>> run, qrels = {"q1": {"a": 2.0, "b": 1.0}}, {"q1": {"b": 1, "c": 1}, "q2": {"a": 1}}
-    >>> evaluate(run, qrels, ["map:trec", "recall@10"]).per_query
-    {'map:trec': array([0.25, 0.  ]), 'recall@10': array([0.5, 0. ])}
-    >>> rounds = Rounds.from_arrays([[3.0], [2.0], [1.0], [1.0]], [0, 1, 0, 2], qid=[1, 1, 2, 2])
-    >>> evaluation = evaluate(rounds.X[:, 0], rounds, ["mrr", "mrr:letor"])
+    >>> evaluation = evaluate([0, 2, 1, 0], [3.0, 1.0, 2.0, 1.0], ["mrr", "mrr:letor"], qid=[1, 2, 1, 2])
     >>> evaluation.per_query["mrr"], evaluation.means["mrr:letor"]
-    (array([0.5, 0.5]), 0.5)
+    (array([0.5, 0.5]), 0.75)
+    >>> run, qrels = {"q1": {"a": 2.0, "b": 1.0}}, {"q1": {"b": 1, "c": 1}, "q2": {"a": 1}}
+    >>> evaluate(qrels, run, ["map:trec", "recall@10"]).per_query
+    {'map:trec': array([0.25, 0.  ]), 'recall@10': array([0.5, 0. ])}
     """
-    chosen = metrics(which)
-    if not isinstance(rounds, Rounds):
-        if isinstance(scores, list | np.ndarray):
-            raise DataError(f"scores are measured on Rounds, not on a {type(rounds).__name__}: see Rounds.from_arrays")
-        return _evaluate_run(as_values(scores, "run"), as_values(rounds, "qrels"), chosen)
+    if hasattr(metrics, "__array__"):
+        raise DataError("query ids are given by their name: evaluate(y, scores, metrics, qid=qid)")
+    if isinstance(scores, Rounds):  # known by their type, and so allowed to come second
+        y, scores = scores, y
+    if isinstance(y, Rounds):
+        if qid is not None or group is not None or docids is not None:
+            raise DataError("Rounds have queries and documents of their own: leave out qid=, group= and docids=")
+        return evaluate_rounds(y, _in_order_of(y, scores, order), metrics)
+    if order is not None:
+        raise DataError("order= is about scores beside Rounds: scores beside labels are in the order of the labels")
+    if qid is None and group is None and not _is_array(y):
+        return _evaluate_run(as_values(scores, "run"), as_values(y, "qrels"), as_metrics(metrics))
+    if qid is None and group is None:
+        raise DataError(
+            "there are no query ids: pass qid= (one id per row) or group= (sizes of consecutive queries); qid=0 says "
+            "that all rows are one list"
+        )
+    _check_places(y, scores)
+    rounds = Rounds.from_arrays(np.zeros((len(y), 1), np.float32), y, qid, group, docids=docids)
+    return evaluate_rounds(rounds, _in_order_of(rounds, scores, "input"), metrics)
+
+
+def evaluate_rounds(rounds: Rounds, scores: Any, metrics: str | Metric | Iterable[str | Metric]) -> Evaluation:
+    """As `evaluate`, of scores in the order of `rounds.X`."""
+    chosen = as_metrics(metrics)
     if len(rounds) == 0:
         raise DataError("there are no queries to evaluate")
     per_query = _values(scores, rounds, chosen)
     relevant_so_far = np.concatenate(([0], np.cumsum(rounds.labels > 0.0)))[rounds.offsets]
     return _evaluation(per_query, rounds.qids, int(np.count_nonzero(np.diff(relevant_so_far) == 0)))
+
+
+def _is_array(y: Any) -> bool:
+    """Whether labels are one number per document; not the judgments of a run, of any kind."""
+    return isinstance(y, list | tuple) or (hasattr(y, "__array__") and not hasattr(y, "columns"))
+
+
+def _in_order_of(rounds: Rounds, scores: Any, order: str | None) -> Any:
+    """Scores in the order of `rounds.X`."""
+    if order not in (None, "rounds", "input"):
+        raise DataError(f"order must be 'rounds' or 'input', not {order!r}")
+    if rounds.rows is None or order == "rounds":
+        return scores
+    if order is None:
+        raise DataError(
+            "the rows of these Rounds were regrouped by query, and scores do not say in which order they are: pass "
+            "evaluate(y, scores, qid=qid) in the order of your rows, or order='rounds' for scores in the order of "
+            "rounds.X and order='input' for that of the rows before"
+        )
+    return as_scores(scores, len(rounds.labels))[rounds.rows]
+
+
+def _check_places(y: Any, scores: Any) -> None:
+    """Refuses arguments that have changed places, which would be evaluated without an error otherwise."""
+    try:
+        labels, ranked = np.asarray(y, float), np.asarray(scores, float)
+    except (TypeError, ValueError):  # another check says what is wrong
+        return
+    swapped = ranked.size and not np.any(ranked % 1.0) and ranked.min() >= 0.0
+    if swapped and (np.any(labels < 0.0) or np.mean(labels % 1.0 != 0.0) > 0.5):
+        raise DataError("the labels seem to be where the scores belong: it is evaluate(y, scores, qid=qid)")
 
 
 def _evaluation(per_query: dict[str, Floats], qids: npt.NDArray[Any], empty_queries: int) -> Evaluation:
@@ -175,6 +242,8 @@ def _values(scores: Any, rounds: Rounds, chosen: tuple[Metric, ...]) -> dict[str
     for each in chosen:
         _check_labels(each, labels, rounds)
     warn_uninformative_queries(rounds, "there is nothing to rank, and so nothing to measure, in")
+    if any(each.gains_grow for each in chosen):
+        warn_high_labels(labels)
     ordering = Ordering(scores, offsets, rounds.docids)
     rows: dict[Metric, Floats] = {}
     for ties in dict.fromkeys(each.choices.ties for each in chosen):

@@ -7,9 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from ranktron.data.rounds import Rounds, take_qid_column
+from ranktron.data.rounds import take_qid_column
 from ranktron.errors import DataError
 from ranktron.metrics.evaluation import evaluate
 from ranktron.metrics.metric import Metric, metric
@@ -47,9 +45,7 @@ class Scorer:
                 "search or cross-validation after sklearn.set_config(enable_metadata_routing=True)"
             )
         scores = estimator.predict(X, qid=ids) if _takes_query_ids(estimator) else estimator.predict(X)
-        rounds = Rounds.from_arrays(np.zeros((len(y), 1), np.float32), y, ids)
-        ordered = np.asarray(scores, float)
-        mean = evaluate(ordered if rounds.rows is None else ordered[rounds.rows], rounds, self.metric).means
+        mean = evaluate(y, scores, self.metric, qid=ids).means
         value = mean[str(self.metric)]
         return value if self.metric.higher_is_better else -value
 

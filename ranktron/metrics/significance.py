@@ -35,10 +35,9 @@ def t_test(a: Evaluation, b: Evaluation, which: str | Metric, tails: int = 2) ->
 
     Examples
     --------
-    >>> from ranktron.data.rounds import Rounds
     >>> from ranktron.metrics import evaluate
-    >>> rounds = Rounds.from_arrays([[0.0]] * 6, [1, 0, 1, 0, 1, 0], group=[2, 2, 2])
-    >>> good, bad = (evaluate(scores, rounds, "mrr") for scores in ([1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 1, 0]))
+    >>> y, group = [1, 0, 1, 0, 1, 0], [2, 2, 2]
+    >>> good, bad = (evaluate(y, scores, "mrr", group=group) for scores in ([1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 1, 0]))
     >>> round(t_test(good, bad, "mrr"), 4), round(t_test(good, bad, "mrr", tails=1), 4)
     (0.1835, 0.0918)
     """
@@ -77,10 +76,9 @@ def permutation_test(
 
     Examples
     --------
-    >>> from ranktron.data.rounds import Rounds
     >>> from ranktron.metrics import evaluate
-    >>> rounds = Rounds.from_arrays([[0.0]] * 6, [1, 0, 1, 0, 1, 0], group=[2, 2, 2])
-    >>> good, bad = (evaluate(scores, rounds, "mrr") for scores in ([1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]))
+    >>> y, group = [1, 0, 1, 0, 1, 0], [2, 2, 2]
+    >>> good, bad = (evaluate(y, scores, "mrr", group=group) for scores in ([1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]))
     >>> permutation_test(good, bad, "mrr"), permutation_test(good, bad, "mrr", tails=1)
     (0.25, 0.125)
     """
@@ -169,9 +167,8 @@ class Comparison:
     Examples
     --------
     >>> from ranktron.metrics import evaluate
-    >>> from ranktron.data.rounds import Rounds
-    >>> rounds = Rounds.from_arrays([[1.0]] * 40, [1, 0] * 20, group=[2] * 20)
-    >>> systems = {"right": evaluate([2, 1] * 20, rounds, "mrr"), "wrong": evaluate([1, 2] * 20, rounds, "mrr")}
+    >>> y, qid = [1, 0] * 20, np.repeat(np.arange(20), 2)
+    >>> systems = {"right": evaluate(y, [2, 1] * 20, "mrr", qid=qid), "wrong": evaluate(y, [1, 2] * 20, "mrr", qid=qid)}
     >>> table = compare(systems, test="permutation")
     >>> table.means["right"]["mrr"], table.marks("right", "mrr"), table.letters["wrong"]
     (1.0, 'b', 'b')
@@ -299,10 +296,9 @@ def compare(
 
     Examples
     --------
-    >>> from ranktron.data.rounds import Rounds
     >>> from ranktron.metrics import evaluate
-    >>> rounds = Rounds.from_arrays([[0.0]] * 12, [1, 0] * 6, group=[2] * 6)
-    >>> good, bad = (evaluate(scores, rounds, "mrr") for scores in ([1, 0] * 6, [0, 1] * 5 + [1, 0]))
+    >>> y, group = [1, 0] * 6, [2] * 6
+    >>> good, bad = (evaluate(y, scores, "mrr", group=group) for scores in ([1, 0] * 6, [0, 1] * 5 + [1, 0]))
     >>> print(compare({"good": good, "bad": bad}))
        system  mrr
     a  good    1.0000 b

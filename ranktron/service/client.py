@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from ranktron.errors import DataError, RanktronError
 
@@ -82,7 +82,8 @@ class ServiceConnection:
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         reused, maybe_received = self._connection.sock is not None, False
-        self._set_timeout(_COMPILE_TIMEOUT if method == "PUT" or path.endswith("/model") else _TIMEOUT)
+        compiles = method == "PUT" or path.partition("?")[0].endswith("/model")
+        self._set_timeout(_COMPILE_TIMEOUT if compiles else _TIMEOUT)
         try:
             self._connection.request(method, self._base + path, body or None, headers)
             maybe_received = True  # the service ignores incomplete requests; from here on it has the whole one
@@ -257,6 +258,13 @@ def _path(name: str, suffix: str = "") -> str:
     return f"/v1/experiments/{quote(name, safe='')}{suffix}"
 
 
+def _start_query(algorithm: str | None, trust: float | None) -> str:
+    """The query of an address that makes a learner start from a model file."""
+    given = {"as": algorithm, "trust": trust}
+    query = urlencode({name: value for name, value in given.items() if value is not None})
+    return f"?{query}" if query else ""
+
+
 def encode_arm(text: str) -> dict[str, Any]:
     """An arm of the request that creates an experiment.
 
@@ -307,11 +315,15 @@ class Client(ServiceConnection, ExperimentCalls):
         self,
         name: str,
         features: Sequence[str],
-        algorithm: str = "topk",
+        algorithm: str = "",
         parameters: Mapping[str, Any] | None = None,
         labels: tuple[float, float] = (0, 4),
         close_after: float | None = None,
         scale: str | None = None,
+        start: Mapping[str, float] | None = None,
+        trust: float | None = None,
+        per: str | None = None,
+        learns_from: str | None = None,
     ) -> dict[str, Any]:
         """Creates a ranker; idempotent.
 
@@ -322,7 +334,7 @@ class Client(ServiceConnection, ExperimentCalls):
         features : sequence of str
             Names of the features, in the order in which documents list their values.
         algorithm : str
-            One of `ranktron.ALGORITHMS` that learns online.
+            One of `ranktron.ALGORITHMS` that learns online, instead of `learns_from`.
         parameters : dict, optional
             Parameters of the algorithm that differ from their defaults.
         labels : (float, float)
@@ -331,14 +343,39 @@ class Client(ServiceConnection, ExperimentCalls):
             Seconds after which a round without feedback is closed, and counts as feedback without any gain.
         scale : str, optional
             How features are scaled within each list: "standard-query", "minmax-query" or "none"; by default the
-            algorithm's own choice.
+            algorithm's own choice, and "none" with a `start`.
+        start : dict, optional
+            Weights to start from, by feature; the others are 0.
+        trust : float, optional
+            How far weights may go from those of the start, in Euclidean distance.
+        per : {"user"}, optional
+            Whether each user has weights of their own on top of everybody's.
+        learns_from : {"clicks", "top-labels", "labels"}, optional
+            What will come back: clicks (the default), labels of the first documents, or labels of whole lists.
         """
-        definition: dict[str, Any] = {"features": list(features), "algorithm": algorithm, "labels": list(labels)}
+        definition: dict[str, Any] = {"features": list(features), "labels": list(labels)}
+        definition |= {"algorithm": algorithm} if algorithm else {}
+        definition |= {} if learns_from is None else {"learns_from": learns_from}
         definition |= {} if close_after is None else {"close_after": close_after}
-        definition |= {} if scale is None else {"scale": scale}
+        given = {"scale": scale, "start": None if start is None else dict(start), "trust": trust, "per": per}
+        definition |= {field: value for field, value in given.items() if value is not None}
         return self._request("PUT", self._path(name), {**definition, "parameters": dict(parameters or {})})
 
-    def create_from_model(self, name: str, data: bytes) -> dict[str, Any]:
+    def forget(self, name: str, user: str) -> dict[str, Any]:
+        """Forgets a user of a ranker made with `history="keep"`: restores the weights of a replay without them.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        user : str
+            The user, as rankings named them.
+        """
+        return self._request("DELETE", f"{self._path(name)}/users/{quote(user, safe='')}")
+
+    def create_from_model(
+        self, name: str, data: bytes, algorithm: str | None = None, trust: float | None = None
+    ) -> dict[str, Any]:
         """Creates a ranker from the bytes of a model file; idempotent.
 
         Parameters
@@ -347,8 +384,13 @@ class Client(ServiceConnection, ExperimentCalls):
             The ranker.
         data : bytes
             A model file.
+        algorithm : str, optional
+            The online algorithm that starts from the weights of the model; by default the ranker is the model itself.
+        trust : float, optional
+            With `algorithm`: how far weights may go from those of the model, in Euclidean distance.
         """
-        answer: dict[str, Any] = json.loads(self._send("PUT", self._path(name), data, "application/octet-stream"))
+        path = self._path(name) + _start_query(algorithm, trust)
+        answer: dict[str, Any] = json.loads(self._send("PUT", path, data, "application/octet-stream"))
         return answer
 
     def delete(self, name: str) -> None:
@@ -493,7 +535,9 @@ class Client(ServiceConnection, ExperimentCalls):
         """
         return self._send("GET", self._path(name, "model"), b"", "")
 
-    def set_model(self, name: str, data: bytes) -> dict[str, Any]:
+    def set_model(
+        self, name: str, data: bytes, algorithm: str | None = None, trust: float | None = None
+    ) -> dict[str, Any]:
         """Replaces a ranker's model by that of a model file.
 
         Parameters
@@ -502,10 +546,13 @@ class Client(ServiceConnection, ExperimentCalls):
             The ranker.
         data : bytes
             A model file.
+        algorithm : str, optional
+            The online algorithm that starts from the weights of the model; by default the ranker is the model itself.
+        trust : float, optional
+            With `algorithm`: how far weights may go from those of the model, in Euclidean distance.
         """
-        answer: dict[str, Any] = json.loads(
-            self._send("POST", self._path(name, "model"), data, "application/octet-stream")
-        )
+        path = self._path(name, "model") + _start_query(algorithm, trust)
+        answer: dict[str, Any] = json.loads(self._send("POST", path, data, "application/octet-stream"))
         return answer
 
     def versions(self, name: str) -> dict[str, Any]:

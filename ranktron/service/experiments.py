@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ranktron.errors import DataError, RanktronError
-from ranktron.service.awaiting import AwaitedWriter, awaitable
+from ranktron.service.awaiting import awaitable
 from ranktron.store.errors import RequestError, not_written
 from ranktron.store.experiments import views
 from ranktron.store.experiments.arms import kept_model
@@ -34,6 +34,7 @@ from ranktron.store.journal.journal import (
     Call,
     Job,
     Prune,
+    RecordClock,
     RemovedError,
     RemoveRanker,
     Reserve,
@@ -42,8 +43,9 @@ from ranktron.store.journal.journal import (
     StoreRound,
 )
 from ranktron.store.messages import FeedbackRequest
+from ranktron.store.promises import Promise, mark_retrieved
 from ranktron.store.rankers import feedback as feedbacks
-from ranktron.store.rankers.journal_writer import RESERVE, refusal
+from ranktron.store.rankers.journal_writer import RESERVE, JournalWriter, refusal
 from ranktron.store.rankers.live_ranker import LiveRanker
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ _logger = logging.getLogger("ranktron.service")
 class FollowUps:
     """Journal entries that follow from outcomes: a guard's rollback, and checkpoints. Runs on the event loop."""
 
-    def __init__(self, writer: AwaitedWriter) -> None:
+    def __init__(self, writer: JournalWriter) -> None:
         self._writer, self._journal = writer, writer.journal
 
     def follow(self, experiment: LiveExperiment) -> None:
@@ -77,7 +79,7 @@ class FollowUps:
         except RequestError as error:
             _logger.warning("experiment %s cannot roll back yet: %s", experiment.name, error)
             return
-        replaced.add_done_callback(asyncio.Future.exception)
+        mark_retrieved(replaced)
         _logger.warning("experiment %s: %s", experiment.name, experiment.why)
         self.append(experiment, JournalEntry("note", 0, experiment.rounds.now(), experiment.why.encode()), append)
 
@@ -95,7 +97,7 @@ class FollowUps:
     def append(self, experiment: LiveExperiment, entry: JournalEntry, *before: Append) -> asyncio.Future[None]:
         """Appends an entry without a round; the future is done once it is on disk and applied."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        future.add_done_callback(asyncio.Future.exception)
+        mark_retrieved(future)
         experiment.busy = True
 
         def done(version: int) -> None:
@@ -120,7 +122,7 @@ _SWEEP_INTERVAL = 64  # rounds of an experiment between checks of the limits on 
 class Experiments:
     """The experiments of a service, recovered from the journal."""
 
-    def __init__(self, service: RankingService, writer: AwaitedWriter, stored: list[StoredRanker]) -> None:
+    def __init__(self, service: RankingService, writer: JournalWriter, stored: list[StoredRanker]) -> None:
         self._service, self._writer, self._journal = service, writer, service.journal  # fixed
         self._follow_ups = FollowUps(writer)  # fixed
         self.config = service.config  # fixed
@@ -148,8 +150,15 @@ class Experiments:
             self._journal.write_now(Reserve(experiment.id, experiment.rounds.reserved))
 
     def stop(self) -> None:
+        """Frees unused round numbers, and records the clocks."""
+        self.record_clocks()
         for experiment in self.live.values():
             self._journal.put(Job(Settle(experiment.id, experiment.rounds.next), failed=lambda _error: None))
+
+    def record_clocks(self) -> None:
+        """Records the clocks of experiments, so that open rounds expire even without traffic."""
+        for experiment in self.live.values():
+            self._journal.put(Job(RecordClock(experiment.id, experiment.rounds.now()), failed=lambda _error: None))
 
     def discard(self) -> None:
         """Forgets all experiments: another server leads now."""
@@ -191,7 +200,7 @@ class Experiments:
             complete = complete_experiment(definition)
             await self._keep_versions(complete)
             body = msgspec.json.encode(complete)
-            stored = await self._writer.written(AddRanker(PREFIX + name, body, RESERVE))
+            stored = await awaitable(self._writer.written(AddRanker(PREFIX + name, body, RESERVE)))
             experiment = LiveExperiment(stored, name, complete, self.config)
             experiment.rounds.reserved = stored.next + RESERVE
             experiment.attach(self._service)
@@ -214,7 +223,7 @@ class Experiments:
             except DataError as error:
                 errors.append(error)
 
-        await self._writer.written(Call(keep))
+        await awaitable(self._writer.written(Call(keep)))
         for error in errors:
             raise not_written(str(error))
 
@@ -228,7 +237,7 @@ class Experiments:
             live, why = self.live.pop(name, None), self.why_quarantined.pop(name, "")
             try:
                 next_round = removed.rounds.next if isinstance(removed, LiveExperiment) else removed.next
-                await self._writer.written(RemoveRanker(removed.id, next_round))
+                await awaitable(self._writer.written(RemoveRanker(removed.id, next_round)))
             except RequestError:
                 if live is not None:
                     self.live[name] = live
@@ -284,7 +293,7 @@ class Experiments:
             return await asyncio.shield(self._count(experiment, page, gains, live, feedback))
         if isinstance(feedback, JournalEntry):
             assert live is not None
-            feedback = await asyncio.shield(self._writer.logged(live, feedback, feedback.round))
+            feedback = await asyncio.shield(awaitable(self._writer.logged(live, feedback, feedback.round)))
         return ExperimentFeedbackAnswer(counted, feedback is not None and feedback.learned)
 
     async def _arm_feedback(
@@ -317,11 +326,11 @@ class Experiments:
         self._writer.check_not_busy()
         future: asyncio.Future[ExperimentFeedbackAnswer] = asyncio.get_running_loop().create_future()
         appends: list[Append] = []
-        learning: asyncio.Future[Result] | None = None
+        learning: Promise[Result] | None = None
         if isinstance(feedback, JournalEntry):
             assert live is not None
             append, learning = self._writer.prepared(live, feedback, feedback.round)
-            learning.add_done_callback(asyncio.Future.exception)  # both fail together, and `future` reports it
+            mark_retrieved(learning)  # both fail together, and `future` reports it
             appends.append(append)
 
         def done(version: int) -> None:

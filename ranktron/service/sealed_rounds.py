@@ -62,6 +62,9 @@ class SealedRounds:
         if live.definition.close_after is not None:
             reason = "this ranker closes rounds without feedback (`close_after`), which it cannot do with sealed ones"
             raise RequestError(409, "closes_rounds", f"{reason}: rank without `carry`")
+        if live.definition.history == "keep":
+            reason = "this ranker can forget users (`history`), which it cannot do with sealed rounds"
+            raise RequestError(409, "keeps_history", f"{reason}: rank without `carry`")
 
     def _require_keys(self) -> SealingKeys:
         if self._keys is None:
@@ -87,7 +90,7 @@ class SealedRoundBook(SealedRounds):
         super().__init__(journal, keys, config)
         self._journal = journal
 
-    def open(self, live: LiveRanker, request: FeedbackRequest, token: str) -> SealedRound:
+    def open(self, live: LiveRanker, request: FeedbackRequest, token: str) -> OpenedSeal:
         """The round in the token of a feedback: authentic, of this ranker, and still open."""
         sealed = _decoder.decode(self._require_keys().open(token, self._config.max_carry))
         if (sealed.cluster, sealed.ranker, sealed.incarnation) != (self._journal.cluster, live.id, live.incarnation):
@@ -100,10 +103,26 @@ class SealedRoundBook(SealedRounds):
             raise RequestError(404, "unknown_round", f"round {sealed.round} does not exist")
         if live.rounds.now() >= sealed.expires or number < live.rounds.barrier:
             raise round_gone(sealed.round)
-        return sealed
+        return OpenedSeal(self._journal, live, sealed)
 
-    def first_result(self, live: LiveRanker, entry: JournalEntry) -> Result | None:
+
+class OpenedSeal:
+    """A sealed round that feedback has sent back."""
+
+    def __init__(self, journal: Journal, live: LiveRanker, sealed: SealedRound) -> None:
+        self._journal, self._live, self._sealed = journal, live, sealed
+
+    @property
+    def shown(self) -> bytes:
+        return self._sealed.shown
+
+    def row(self, entry: JournalEntry) -> SealedRow:
+        """The row to write with the first feedback."""
+        return SealedRow(self.shown, _digest(entry), self._sealed.expires + CLOCK_MARGIN)
+
+    def first_result(self, entry: JournalEntry) -> Result | None:
         """The result of earlier feedback on the round, from the journal if memory no longer has it; None if new."""
+        live = self._live
         number, public = entry.round, live.rounds.ids.public(entry.round)
         answered = number in live.rounds.answered_ever
         if not answered and live.rounds.answered_ever.knows(number):
@@ -121,8 +140,3 @@ class SealedRoundBook(SealedRounds):
 def _digest(entry: JournalEntry) -> bytes:
     """Tells repeated feedback on a round from different feedback on it."""
     return blake2b(entry.body, digest_size=8).digest()
-
-
-def row_of(sealed: SealedRound, entry: JournalEntry) -> SealedRow:
-    """The row to write with feedback on a sealed round."""
-    return SealedRow(sealed.shown, _digest(entry), sealed.expires + CLOCK_MARGIN)

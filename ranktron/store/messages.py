@@ -11,6 +11,8 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Number = Annotated[int, Meta(ge=0, le=2**53)]
 Grade = Annotated[float, Meta(ge=0.0)]
 Value = bool | int | float | str | None
+LearnsFrom = Literal["clicks", "top-labels", "labels"]
+ALGORITHM_FOR = {"clicks": "pdgd", "top-labels": "topk", "labels": "hinge"}
 ListScale = Literal["none", "standard-query", "minmax-query"]
 
 
@@ -23,13 +25,13 @@ class ResponseBody(Struct):
 
 
 class Definition(RequestBody):
-    """The definition of a ranker: features, algorithm and its parameters, the lowest and highest label.
+    """The definition of a ranker: features, algorithm and its parameters, the lowest and highest label, the start.
 
     In a complete definition `scale` is None for no scaling.
     """
 
     features: Annotated[list[Name], Meta(min_length=1)]
-    algorithm: str = "topk"
+    algorithm: Annotated[str, Meta(description="default: that of `learns_from`")] = ""
     parameters: dict[str, Value | None] = field(default_factory=dict)
     labels: tuple[Grade, Grade] = (0.0, 4.0)
     close_after: (
@@ -46,9 +48,43 @@ class Definition(RequestBody):
         ]
         | None
     ) = None
+    start: (
+        Annotated[
+            dict[Name, float],
+            Meta(description="weights by feature, to start from; the others are 0, and features are taken as given"),
+        ]
+        | None
+    ) = None
+    trust: (
+        Annotated[float, Meta(gt=0.0, description="how far weights may go from those of the start, or from 0")] | None
+    ) = None
+    per: (
+        Annotated[Literal["user"], Meta(description="whether each user has weights of their own on top of everybody's")]
+        | None
+    ) = None
     model: Annotated[
         str, Meta(description="set by the service: the SHA-256 of the model file; leave out in requests")
     ] = ""
+    history: Annotated[
+        Literal["prune", "keep"],
+        Meta(description="whether answered rounds are kept, which needs `user` in every ranking, to forget one"),
+    ] = "prune"
+    learns_from: (
+        Annotated[
+            LearnsFrom,
+            Meta(
+                description="what will come back, which chooses the algorithm: clicks (pdgd, the default), labels of "
+                "the first documents shown (topk), or labels of whole lists (hinge)"
+            ),
+        ]
+        | None
+    ) = None
+
+    def __post_init__(self) -> None:
+        if self.algorithm and self.learns_from:
+            raise ValueError("`learns_from` chooses the algorithm: leave it or `algorithm` out")
+        self.algorithm = self.algorithm or ALGORITHM_FOR[self.learns_from or "clicks"]
+        self.learns_from = None  # the algorithm says it
 
 
 _NUMBER = {"type": ["number", "null"]}  # null: a missing value
@@ -76,6 +112,7 @@ class RankRequest(RequestBody):
 
     documents: Annotated[list[Document], Meta(min_length=1)]
     query: Annotated[str, Meta(max_length=1000)] = ""
+    user: Annotated[str, Meta(max_length=200, description="who the list is shown to, if known")] = ""
     carry: Annotated[
         bool, Meta(description="whether the answer contains the round, sealed, instead of the service storing it")
     ] = False
@@ -154,6 +191,7 @@ class RankerAnswer(ResponseBody, omit_defaults=True):
     rounds: int
     open: int
     map: str | None
+    exports: Annotated[list[str], Meta(description="targets of `ranktron export` that can compute its scores")]
     close_after: float | None = None
     scale: str | None = None
     note: str = ""
@@ -178,6 +216,20 @@ class RollbackRequest(RequestBody):
     """The kept version to roll back to."""
 
     version: Number
+
+
+class ForgetAnswer(ResponseBody):
+    """A forgotten user: the version after it, and how many entries and open rounds were erased.
+
+    What is not reached: `kept` versions, and `models`, versions at which a model was uploaded or restored. Nor are
+    backups, which nobody lists.
+    """
+
+    version: int
+    entries: int
+    open: int
+    kept: list[int]
+    models: list[int]
 
 
 class VersionsAnswer(ResponseBody):
@@ -276,6 +328,31 @@ class Weight(ResponseBody):
     drift: float
 
 
+class FeatureDistance(ResponseBody):
+    """How far the values of a feature are from the training data: the population stability index over its deciles.
+
+    `missing` is the share of documents without a value, `left` says what has changed if the change is large and
+    significant.
+    """
+
+    feature: str
+    distance: float
+    missing: float
+    left: str
+
+
+class FeatureDistances(ResponseBody):
+    """The distances of all features, once `needed` lists have been compared.
+
+    They are compared with the training data, or with the ranker's first lists if it was not trained; none yet: null.
+    """
+
+    reference: Literal["training data", "first lists"] | None
+    lists: int
+    needed: int
+    features: list[FeatureDistance]
+
+
 class Updates(ResponseBody):
     """The norm of the updates of the weights: the mean of the last 100, and the last one.
 
@@ -335,6 +412,7 @@ class DashboardAnswer(ResponseBody):
     recent: list[Recent]
     health: Health
     map: str | None
+    distances: FeatureDistances
 
 
 class ErrorBody(ResponseBody):

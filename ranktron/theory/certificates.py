@@ -25,6 +25,7 @@ from ranktron.learners import Linear
 from ranktron.learners.loop import play
 from ranktron.learners.mixing import as_shares, start_from_mean
 from ranktron.learners.schedule import Schedule
+from ranktron.learners.start import stored_start
 from ranktron.learners.steps import Constant
 from ranktron.metrics import Metric
 from ranktron.surrogates import SLAM, WorstPair
@@ -33,6 +34,7 @@ from ranktron.training.model import Model
 from ranktron.training.shards import Division, recorded_division, starts_from_mean
 from ranktron.types import Floats, Integers
 
+_STARTED = "it is for weights that start from 0"
 Frozen = Callable[[Floats], tuple[float, Floats]]
 
 
@@ -160,6 +162,16 @@ class _Run:
                 self.steps[step] = query, eta, share, frozen
         self.learner.restore(start_from_mean(self.learner.state()))
 
+    @property
+    def origin(self) -> Floats:
+        """w_1, from which the bounds measure comparators."""
+        start = self.learner.start
+        return np.zeros(self.learner.n_features) if start is None else start.weights
+
+    def distance(self, u: Floats) -> float:
+        """|u − w_1|."""
+        return float(np.linalg.norm(u - self.origin))
+
     def against(self, u: Floats, rounds: Rounds, weighted: bool) -> tuple[float, Floats]:
         """Σ μ_t f_t(u), or Σ μ_t η_t f_t(u), and its gradient; μ_t is the share of the shard of round t."""
         scores = linear_scores(rounds.X, u)
@@ -207,19 +219,22 @@ def certify(model: Model, rounds: Rounds, comparator: Floats | None = None) -> C
     True
     """
     run, scaled = _replay(model, rounds)
-    R = largest_row_norm(scaled)
+    origin, R = run.origin, largest_row_norm(scaled)
     surrogate = run.learner.surrogate
     v_max = bounds.largest_weight_ratio(scaled, surrogate) if isinstance(surrogate, SLAM) else 1.0
     separation = bounds.best_margin(scaled)
-    candidates = [np.zeros(scaled.n_features), run.learner.w, run.learner.coef]
+    candidates = [origin, run.learner.w, run.learner.coef]
     if comparator is not None:
         candidates = [np.asarray(comparator, float)]
     else:
         if 0.0 < separation.margin < inf:
             candidates.append(separation.ranker / separation.margin * (1.0 + 1e-3))
         candidates.append(_hindsight(run, scaled, candidates))
+    start = run.learner.start
+    if start is not None and start.bounded:
+        candidates = [start.closest(u) for u in candidates]  # the theorems are about comparators in the ball
     lines = _Claims(run, scaled, candidates, R, v_max, separation.margin).lines()
-    best = min(candidates, key=lambda u: run.against(u, scaled, True)[0] + u @ u / 2.0)
+    best = min(candidates, key=lambda u: run.against(u, scaled, True)[0] + run.distance(u) ** 2 / 2.0)
     return Certificate(
         run.learner.rounds, run.learner.mistakes, str(run.measure), run.total_loss, float(run.learner.sums[0]),
         R, v_max, separation.margin, best, lines, len(run.shares), run.metric_loss,
@@ -232,6 +247,9 @@ def _replay(model: Model, rounds: Rounds) -> tuple[_Run, Rounds]:
         raise DataError(f"there are certificates for slam, minimax, listnet and hinge models, not for {model.kind}")
     if "epoch" not in model.record:
         raise DataError("no run recorded: certificates are for models that `ranktron train` trained")
+    start = stored_start(model.state, learner.n_features)
+    if start is not None:
+        learner.begin(start)
     scaled = model.prepare(rounds)
     measure = bounds.bounded_measure(learner.surrogate)
     division = recorded_division(model.record)
@@ -278,7 +296,8 @@ def _hindsight(run: _Run, rounds: Rounds, candidates: list[Floats]) -> Floats:
 
     def objective(u: Floats) -> tuple[float, Floats]:
         total, gradient = run.against(u, rounds, True)
-        return float(total + u @ u / 2.0), gradient + u
+        away = u - run.origin
+        return float(total + away @ away / 2.0), gradient + away
 
     start = min(candidates, key=lambda u: objective(u)[0])
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 25})
@@ -317,13 +336,15 @@ class _Claims:
         return CertificateLine(statement, self.run.total_loss, min(known) / least)
 
     def _least(self, form: Callable[[float, float], float]) -> float:
-        """The least value of a bound (L, |u|) over the comparators."""
-        values = [form(self.run.against(u, self.rounds, False)[0], float(np.linalg.norm(u))) for u in self.candidates]
+        """The least value of a bound (L, |u − w_1|) over the comparators."""
+        values = [form(self.run.against(u, self.rounds, False)[0], self.run.distance(u)) for u in self.candidates]
         return min(values)
 
     def _regret(self) -> CertificateLine:
         _, weighted, squares = self.run.sums
-        right = min(self.run.against(u, self.rounds, True)[0] + u @ u / 2.0 for u in self.candidates) + squares / 2.0
+        right = squares / 2.0 + min(
+            self.run.against(u, self.rounds, True)[0] + self.run.distance(u) ** 2 / 2.0 for u in self.candidates
+        )
         step = self.run.learner.step
         if isinstance(step, Constant):
             observed, bound = weighted / step.eta, right / step.eta
@@ -350,6 +371,8 @@ class _Claims:
             lines.append(CertificateLine(f"{names[1]} at eta = {eta:g}", lost, bound))
         else:
             lines.append(CertificateLine(names[1], why_not=f"it needs eta < 2/K = {2.0 / K:.3g}; the run had {eta:g}"))
+        if self.run.learner.start is not None:
+            return lines + [CertificateLine(name, why_not=_STARTED) for name in names[2:]]
         if not 0.0 < self.margin < inf:
             lines.append(CertificateLine(names[2], why_not="the data are not separable"))
         elif abs(eta * K - 1.0) > 1e-6:
@@ -362,6 +385,8 @@ class _Claims:
     def _minimax(self) -> list[CertificateLine]:
         K = 4.0 * self.R * self.R
         lost = self.run.metric_loss
+        if self.run.learner.start is not None:
+            return self._minimax_from_start(lost, K)
         lines = [
             CertificateLine("metric loss ≤ surrogate loss (Eq. 28)", lost, float(self.run.sums[0])),
             CertificateLine("Theorem 10", lost, self._least(lambda L, n: bounds.shared_bound(L, n, K))),
@@ -369,6 +394,23 @@ class _Claims:
         if 0.0 < self.margin < inf:
             return [*lines, CertificateLine("Corollary 11", lost, bounds.shared_bound(0.0, 1.0 / self.margin, K))]
         return [*lines, CertificateLine("Corollary 11", why_not="the data are not separable")]
+
+    def _minimax_from_start(self, lost: float, K: float) -> list[CertificateLine]:
+        """Theorem 10 takes weights that are proportional to the step; from a start the form with the step remains."""
+        learner = self.run.learner
+        names = ("metric loss ≤ surrogate loss (Eq. 28)", "our own bound from a start", "Theorem 10", "Corollary 11")
+        unknown = [CertificateLine(name, why_not=_STARTED) for name in names[2:]]
+        if not isinstance(learner.surrogate, WorstPair) or learner.surrogate.margin != 1.0:
+            return [*(CertificateLine(name, why_not="the margin is not 1") for name in names[:2]), *unknown]
+        lines = [CertificateLine(names[0], lost, float(self.run.sums[0]))]
+        if not isinstance(learner.step, Constant):
+            return [*lines, CertificateLine(names[1], why_not="the step is not constant"), *unknown]
+        eta = learner.step.eta
+        if not eta < 2.0 / K:
+            why = f"it needs eta < 2/K = {2.0 / K:.3g}; the run had {eta:g}"
+            return [*lines, CertificateLine(names[1], why_not=why), *unknown]
+        bound = self._least(lambda L, n: bounds.bound_at(eta, L, n, K))
+        return [*lines, CertificateLine(f"{names[1]} at eta = {eta:g}", lost, bound), *unknown]
 
 
 def _weighted(line: CertificateLine) -> CertificateLine:

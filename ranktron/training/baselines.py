@@ -11,7 +11,8 @@ import numpy as np
 
 from ranktron.data.rounds import Rounds
 from ranktron.kernels.csr_rows import Sparse
-from ranktron.metrics import Metric, evaluate
+from ranktron.metrics import Metric
+from ranktron.metrics.evaluation import evaluate_rounds
 
 FREQUENT = 100
 DRAWS = 10
@@ -34,7 +35,7 @@ def random_means(rounds: Rounds, metrics: Sequence[Metric], seed: int = 0) -> di
     True
     """
     rng = np.random.default_rng(seed)
-    draws = [evaluate(rng.random(len(rounds.labels)), rounds, metrics).means for _ in range(DRAWS)]
+    draws = [evaluate_rounds(rounds, rng.random(len(rounds.labels)), metrics).means for _ in range(DRAWS)]
     return {str(m): float(np.mean([draw[str(m)] for draw in draws])) for m in metrics}
 
 
@@ -50,7 +51,7 @@ def best_feature(rounds: Rounds, metrics: Sequence[Metric], watch: Callable[[int
         feature = rounds.X[:, column].astype(np.float64)
         if feature.min() == feature.max():
             return None
-        up, down = (evaluate(sign * feature, rounds, metrics[0]).means[str(metrics[0])] for sign in (1.0, -1.0))
+        up, down = (evaluate_rounds(rounds, sign * feature, metrics[0]).means[str(metrics[0])] for sign in (1.0, -1.0))
         return up, down
 
     best, column, sign = -np.inf, None, 1.0
@@ -63,8 +64,10 @@ def best_feature(rounds: Rounds, metrics: Sequence[Metric], watch: Callable[[int
             if watch is not None:
                 watch(candidate)
     if column is None:  # every feature is constant: all orders are ties
-        return BestFeature(0, 1.0, evaluate(np.zeros(len(rounds.labels)), rounds, metrics).means)
-    return BestFeature(column, sign, evaluate(sign * rounds.X[:, column].astype(np.float64), rounds, metrics).means)
+        return BestFeature(0, 1.0, evaluate_rounds(rounds, np.zeros(len(rounds.labels)), metrics).means)
+    return BestFeature(
+        column, sign, evaluate_rounds(rounds, sign * rounds.X[:, column].astype(np.float64), metrics).means
+    )
 
 
 def _candidates(rounds: Rounds) -> Sequence[int]:

@@ -16,7 +16,8 @@ from ranktron.data.io import read
 from ranktron.data.query_warnings import all_uninformative
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
-from ranktron.metrics import Evaluation, Metric, evaluate, metric
+from ranktron.metrics import Evaluation, Metric, metric
+from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.training.fit import Trained, TrainingPlan, train
 from ranktron.training.workers import Workers, keep
 from ranktron.types import Floats
@@ -260,7 +261,7 @@ def _train_all(
 
 
 def _train_on(fold: Fold, plan: TrainingPlan) -> Trained:
-    return train(plan, fold.train, valid=fold.valid)
+    return train(plan, fold.train, valid=fold.valid, ranges=False)
 
 
 class _Candidate(NamedTuple):
@@ -272,6 +273,6 @@ class _Candidate(NamedTuple):
 
 
 def _trial(fold: Fold, seed: int, best: _Candidate, metrics: Sequence[Metric]) -> Trial:
-    test = evaluate(best.trained.model.score_rounds(fold.test), fold.test, metrics)
+    test = evaluate_rounds(fold.test, best.trained.model.score_rounds(fold.test), metrics)
     history = best.trained.history
     return Trial(fold.name, seed, best.point, history.epoch, best.valid, test, history.seconds, history.remarks)

@@ -14,7 +14,8 @@ from ranktron.learners.base import BaseLearner
 from ranktron.learners.fused import can_fuse, play_many
 from ranktron.learners.loop import play
 from ranktron.learners.schedule import Schedule
-from ranktron.metrics import Metric, evaluate
+from ranktron.metrics import Metric
+from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.training.algorithms import algorithm
 from ranktron.training.fit import TrainingPlan, make_untrained, warn_unlearnable_queries
 from ranktron.training.model import served_scores
@@ -68,7 +69,9 @@ def sweep(
     rows = []
     for value, learner, row in zip(values, learners, sums, strict=True):
         online = {str(m): float(total / learner.rounds) for m, total in zip(metrics, row, strict=True)}
-        means = {} if checked is None else dict(evaluate(served_scores(learner, checked), checked, metrics).means)
+        means = (
+            {} if checked is None else dict(evaluate_rounds(checked, served_scores(learner, checked), metrics).means)
+        )
         rows.append(Swept(value, online, learner.mistakes, means))
     return rows
 

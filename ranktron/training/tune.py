@@ -14,8 +14,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import chain, product
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -25,10 +25,12 @@ from ranktron.data.query_warnings import all_uninformative, warn_label_features
 from ranktron.data.rounds import NO_QUERY_IDS, Rounds, take_qid_column
 from ranktron.errors import DataError, RankingWarning
 from ranktron.kernels.csr_rows import Sparse
+from ranktron.learners.batch.trees import first_trees
 from ranktron.learners.fused import can_fuse, play_many
 from ranktron.learners.schedule import Interrupts, Schedule
-from ranktron.metrics import Evaluation, Metric, evaluate
+from ranktron.metrics import Evaluation, Metric
 from ranktron.metrics import metric as as_metric
+from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.training.algorithms import algorithm
 from ranktron.training.fit import TrainingPlan, make_untrained, train
 from ranktron.training.model import Model, served_scores
@@ -46,6 +48,7 @@ NOTHING_FITS = "there was no time to try anything: give it more minutes"
 
 
 SCALES = ("standard", "standard-query")
+SPARSE_SCALES = ("range", "standard")
 MAPS = (None, "bins-linear:2", "bins-linear:8", "leaves:60")
 PASSES = (1, 3, 10, 30)
 MOST_PLAYED = 6000  # queries, over all passes; one pass is always tried
@@ -63,6 +66,13 @@ BEGINNING: Mapping[str, int] = {"smoothrank": 10}
 """The number of passes of ListNet from which a solver starts, if the queries are not too many."""
 BOOSTED = "rankboost"
 LEARNERS = (*ONLINE, *SOLVED, BOOSTED)
+TREES = "lightgbm"
+GROWN = [
+    {"num_leaves": leaves, "learning_rate": rate, "min_data_in_leaf": least}
+    for rate, leaves, least in product((0.1, 0.03), (7, 31), (50, 5))
+]
+"""Settings of trees, which are tried only when they are asked for: they need another library, and longer."""
+NUMBERS = (20, 50, 100, 200, 300)  # of trees, all of which one training evaluates
 
 
 class Progress(NamedTuple):
@@ -116,9 +126,16 @@ class Family:
     def scores(self, part: Rounds, valid: Rounds, seed: int, nan: str) -> Iterator[tuple[Candidate, Floats]]:
         """The scores of the validation queries of each candidate, after learning from `part`."""
         first = self.candidates[0]
+        if first.learner == TREES:  # the first trees of the largest sum are the smaller one
+            largest = max(self.candidates, key=lambda each: each.parameters["n_rounds"])
+            model = train(largest.plan(seed, nan), part, ranges=False).model
+            for each in self.candidates:
+                state = first_trees(model.state, each.parameters["n_rounds"])
+                yield each, replace(model, state=state).score_rounds(valid)
+            return
         if algorithm(first.learner).solver() is not None:
             for each in self.candidates:
-                trained = train(each.plan(seed, nan), part)
+                trained = train(each.plan(seed, nan), part, ranges=False)
                 yield each, trained.model.score_rounds(valid)
                 if trained.history.interrupted:
                     return
@@ -148,13 +165,16 @@ def families(rounds: Rounds, learners: Sequence[str] | None = None, exportable: 
     ['hinge standard', 'ranksvm standard']
     """
     names = LEARNERS if learners is None else tuple(dict.fromkeys(learners))
+    known = (*LEARNERS, TREES)
     for name in names:
-        if name not in LEARNERS:
-            raise DataError(f"tuning chooses among {', '.join(LEARNERS)}, not {name!r}")
+        if name not in known:
+            raise DataError(f"tuning chooses among {', '.join(known)}, not {name!r}")
     if not names:
-        raise DataError(f"tuning needs at least one learner of {', '.join(LEARNERS)}")
+        raise DataError(f"tuning needs at least one learner of {', '.join(known)}")
+    if exportable and TREES in names:
+        raise DataError(f"no search engine gets trees of {TREES} from here: leave them out, or exportable")
     sparse = isinstance(rounds.X, Sparse)
-    scales = SCALES[:1] if sparse or exportable else SCALES
+    scales = SPARSE_SCALES if sparse else SCALES[:1] if exportable else SCALES
     maps = MAPS[:1] if sparse or exportable else MAPS
     passes = [epochs for epochs in PASSES if epochs == 1 or epochs * len(rounds) <= MOST_PLAYED]
     online = [(name, point) for name in names if name in ONLINE for point in ONLINE[name]]
@@ -172,6 +192,10 @@ def families(rounds: Rounds, learners: Sequence[str] | None = None, exportable: 
         begin = max(epochs for epochs in passes if epochs <= BEGINNING.get(name, 1))
         points = [tuple(point.items()) for point in SOLVED.get(name, ())]
         trials += [Family(tuple(Candidate(name, p, scale, epochs=begin) for p in points)) for scale in scales if points]
+    if TREES in names:
+        for setting in GROWN:
+            points = [tuple({**setting, "n_rounds": number}.items()) for number in NUMBERS]
+            trials.append(Family(tuple(Candidate(TREES, point, None) for point in points)))
     return trials
 
 
@@ -242,6 +266,7 @@ def tune(
         The metric to maximise, or minimise if lower values are better.
     learners : sequence of str, optional
         The algorithms to choose from; by default `hinge`, `listnet`, `slam`, `ranksvm`, `smoothrank` and `rankboost`.
+        `lightgbm`, whose trees take longer, can be named, too.
     exportable : bool
         Whether to try only what search engines can compute: no scaling within queries, no maps.
     seed : int
@@ -314,7 +339,7 @@ def tune_rounds(
         search.run(interrupts)
     best = search.ranked()[0].candidate
     plan = best.plan(seed, nan)
-    values = evaluate(train(plan, rest).model.score_rounds(test), test, [by])
+    values = evaluate_rounds(test, train(plan, rest, ranges=False).model.score_rounds(test), [by])
     low, high = values.interval(str(by))
     held_out_values = {"mean": values.means[str(by)], "low": low, "high": high, "queries": len(test)}
     return Tuned(train(plan, rounds).model, search.table(), held_out_values, search.stopped)
@@ -336,7 +361,7 @@ def _measure_family(
     part: Rounds, valid: Rounds, family: Family, seed: int, nan: str, by: Metric
 ) -> list[tuple[Candidate, Floats]]:
     scored = family.scores(part, valid, seed, nan)
-    return [(candidate, evaluate(scores, valid, [by]).per_query[str(by)]) for candidate, scores in scored]
+    return [(candidate, evaluate_rounds(valid, scores, [by]).per_query[str(by)]) for candidate, scores in scored]
 
 
 @dataclass(eq=False)
@@ -424,7 +449,7 @@ class Search:
         self, family: Family, part: Rounds, valid: Rounds, interrupts: Interrupts
     ) -> Iterator[tuple[Candidate, Floats]]:
         for candidate, scores in family.scores(part, valid, self.seed, self.nan):
-            yield candidate, evaluate(scores, valid, [self.by]).per_query[str(self.by)]
+            yield candidate, evaluate_rounds(valid, scores, [self.by]).per_query[str(self.by)]
             if interrupts.requested:
                 self.stopped = "interrupt"
             elif perf_counter() - self._began > self.seconds:

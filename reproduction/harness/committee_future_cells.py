@@ -90,5 +90,5 @@ def _train_all(data: Fold, outputs: dict[str, Output], bound: float, schedule: S
 
 
 def _means(output: TrainedOutput, test: Rounds) -> dict[str, float]:
-    means = evaluate(output.learner.ensemble.of_rounds(test), test, METRICS).means
+    means = evaluate(test, output.learner.ensemble.of_rounds(test), METRICS).means
     return {name: round(value, 6) for name, value in means.items()}

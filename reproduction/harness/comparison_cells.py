@@ -192,7 +192,7 @@ def measure_boosting(booster: str, trees: int, rates: Sequence[float], seed: int
 
 
 def _evaluate(score: Callable[[Rounds, int], Any], part: Rounds, kept: int, metrics: Sequence[str]) -> Evaluation:
-    return evaluate(np.asarray(score(part, kept), np.float64), part, metrics)
+    return evaluate(part, np.asarray(score(part, kept), np.float64), metrics)
 
 
 def _result(

@@ -64,7 +64,7 @@ def perceptrons(fold: int, epochs: int, folder: str, seed: int) -> Any:
         alpha_bound=ALPHA_BOUND, valid=data.valid, select=SELECT, weigh=SELECT,
     )  # fmt: skip
     scores = {name: output.learner.ensemble.of_rounds(data.test) for name, output in outputs.items()}
-    return {name: _per_list(evaluate(row, data.test, METRICS)) for name, row in scores.items()}
+    return {name: _per_list(evaluate(data.test, row, METRICS)) for name, row in scores.items()}
 
 
 def baselines(fold: int, folder: str, seed: int) -> Any:
@@ -121,7 +121,7 @@ def measure_alpha_bound(fold: int, bound: float, order: str, epochs: int, folder
     train_together(passes, [*chosen, *last], Fit(data.train, schedule), MemberWeights(data.valid, by))
     found: dict[str, Any] = {"removed": round(passes.removed / len(passes.pairs), 6)}
     for name, *both in zip(VARIANTS, chosen, last, strict=True):
-        served = [evaluate(o.learner.ensemble.of_rounds(data.test), data.test, [SELECT]).means[SELECT] for o in both]
+        served = [evaluate(data.test, o.learner.ensemble.of_rounds(data.test), [SELECT]).means[SELECT] for o in both]
         late = [means[SELECT] for means in both[0].valid[epochs // 2 :]]
         numbers = dict(zip(("chosen", "last", "wavers"), (*served, float(np.std(late, ddof=1))), strict=True))
         found[name] = {what: round(value, 6) for what, value in numbers.items()}

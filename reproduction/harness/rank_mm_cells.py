@@ -78,7 +78,7 @@ def _search_paper_steps(
 
 def judge_on_validation(fold: Fold, parameters: tuple[float, ...], w: Floats) -> Choice:
     """Weights with what the validation lists think of them."""
-    value = evaluate(score(fold.valid.X, w), fold.valid, [SELECT]).means[SELECT]
+    value = evaluate(fold.valid, score(fold.valid.X, w), [SELECT]).means[SELECT]
     return Choice(value, parameters, w.copy())
 
 
@@ -89,5 +89,5 @@ def best_on_validation(choices: Sequence[Choice]) -> Choice:
 
 def measure_on_test(fold: Fold, choice: Choice) -> dict[str, Any]:
     """What a choice is worth on the test lists."""
-    means = evaluate(score(fold.test.X, choice.w), fold.test, METRICS).means
+    means = evaluate(fold.test, score(fold.test.X, choice.w), METRICS).means
     return {"means": {name: round(value, 6) for name, value in means.items()}, "chosen": list(choice.parameters)}

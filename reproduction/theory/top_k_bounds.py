@@ -75,12 +75,18 @@ def theorem_settings(surrogate: object, game: Limits, T: int) -> tuple[float, fl
     return gamma, game.U * sqrt(gamma / (T * C))
 
 
-def regret_bound(surrogate: object, game: Limits, T: int, gamma: float, eta: float) -> float:
+def regret_bound(
+    surrogate: object, game: Limits, T: int, gamma: float, eta: float, distance: float | None = None
+) -> float:
     """What Theorem 4.1 promises: U²/(2η) + η T C/(2γ) + γ T B.
+
+    From a start w_1, the ball around it: the distance of the comparator from w_1 takes the place of U in the first
+    term, and U is the length of the longest weights in the ball (ours: the proof is in docs/theory.md).
 
     >>> game = Limits(m=3)
     >>> round(regret_bound(PairwiseHinge(), game, 1000, *theorem_settings(PairwiseHinge(), game, 1000)))
     1134
     """
     C, B = second_moment(surrogate, game), largest_loss(surrogate, game)
-    return game.U**2 / (2.0 * eta) + eta * T * C / (2.0 * gamma) + gamma * T * B  # Eq. (7)
+    distance = game.U if distance is None else distance
+    return distance**2 / (2.0 * eta) + eta * T * C / (2.0 * gamma) + gamma * T * B  # Eq. (7)

@@ -294,7 +294,7 @@ def trial(learner: Learner, train: Rounds, test: Rounds, T: int, seed: int) -> O
     for turn in play(learner, islice(endless(train, seed), T), learner.simulated_feedback, [metric("ndcg@10")]):
         shown += turn.values[0]
     last, served = (
-        evaluate(scores, test, "ndcg@10").means["ndcg@10"]
+        evaluate(test, scores, "ndcg@10").means["ndcg@10"]
         for scores in (learner.scores(test.X), learner.predict(test.X))
     )
     return Outcome(last, served, shown / T)
@@ -303,7 +303,7 @@ def trial(learner: Learner, train: Rounds, test: Rounds, T: int, seed: int) -> O
 def random_ndcg(test: Rounds, draws: int = 30) -> float:
     """The mean NDCG@10 of random rankings."""
     rng = np.random.default_rng(0)
-    values = [evaluate(rng.random(len(test.X)), test, "ndcg@10").means["ndcg@10"] for _ in range(draws)]
+    values = [evaluate(test, rng.random(len(test.X)), "ndcg@10").means["ndcg@10"] for _ in range(draws)]
     return float(np.mean(values))
 
 

@@ -50,7 +50,7 @@ def test_train_evaluate_rank(data):
     rounds = read("test.txt")
     expected = load("m").score_rounds(rounds)
     assert np.loadtxt("scores.txt").tolist() == expected.tolist()
-    means = ranktron.evaluate(expected, rounds, "ndcg@10").means
+    means = ranktron.evaluate(rounds, expected, "ndcg@10").means
     assert value["mean"] == means["ndcg@10"]
 
 
@@ -67,7 +67,7 @@ def test_tables_are_for_eyes(data):
 
 
 def test_updates_are_counted_where_there_are_any(data):
-    for algorithm, words in {"hinge": "rounds with an update", "pairwise": "pairs with an update"}.items():
+    for algorithm, words in {"hinge": "rankings with an update", "pairwise": "pairs with an update"}.items():
         assert words in data("train", "train.txt", "--algo", algorithm, "--model", "m")[1]
     assert "with an update" not in data("train", "train.txt", "--algo", "ranksvm", "--model", "m")[1]
 
@@ -81,8 +81,8 @@ def test_one_query_has_no_interval(data):
 
 
 def test_where_a_model_cannot_be_written_nothing_is_trained(data, monkeypatch):
+    monkeypatch.setattr("ranktron.training.tune.tune_rounds", None)  # first: the module imports `train`
     monkeypatch.setattr("ranktron.training.fit.train", None)
-    monkeypatch.setattr("ranktron.training.tune.tune_rounds", None)
     for command in ("train", "tune"):
         code, _, err = data(command, "train.txt", "--model", "no/folder/m")
         assert code == 1

@@ -40,7 +40,7 @@ def test_imputation_is_part_of_the_model(run, files, nan):
     assert run("rank", "m", "test.txt", "-o", "scores.txt")[0] == 0
     np.testing.assert_allclose(np.loadtxt("scores.txt"), model.score_rounds(rounds), rtol=1e-6)
     code, out, _ = run("evaluate", "m", "test.txt", "--json")
-    wanted = ranktron.evaluate(model.score_rounds(rounds), rounds, [ranktron.metric("ndcg@10")]).means["ndcg@10"]
+    wanted = ranktron.evaluate(rounds, model.score_rounds(rounds), [ranktron.metric("ndcg@10")]).means["ndcg@10"]
     assert json.loads(out)["metrics"]["ndcg@10"]["mean"] == pytest.approx(wanted)
     assert run("explain", "m", "test.txt", "--qid", "2-3")[0] == 0
     code, out, _ = run("explain", "m")

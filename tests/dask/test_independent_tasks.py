@@ -102,7 +102,7 @@ def test_the_commands_take_a_cluster(client, tmp_path):
         return json.loads(done.stdout)
 
     found = printed("evaluate", tmp_path / "my.model", f"{tmp_path}/part-*.rounds", "--dask", address)
-    whole = evaluate(load(tmp_path / "my.model").score_rounds(LISTS), LISTS, ["ndcg@10", "map"])
+    whole = evaluate(LISTS, load(tmp_path / "my.model").score_rounds(LISTS), ["ndcg@10", "map"])
     assert {name: value["mean"] for name, value in found["metrics"].items()} == whole.means
     both = [
         printed("cv", tmp_path / "all.rounds", "--folds", 3, "--epochs", 1, *extra)["mean"]

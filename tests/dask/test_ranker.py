@@ -91,7 +91,7 @@ def test_scattered_queries_are_shuffled_with_a_warning(client):
     assert ranker.history_.rounds == 80  # forty whole queries, twice
     with pytest.warns(ranktron.errors.RankingWarning):
         values = ranker.evaluate(mixed, "label")
-    expected = ranktron.evaluate(ranker.model_.score_rounds(LISTS), LISTS, "ndcg@10").per_query["ndcg@10"]
+    expected = ranktron.evaluate(LISTS, ranker.model_.score_rounds(LISTS), "ndcg@10").per_query["ndcg@10"]
     assert np.sort(values) == pytest.approx(np.sort(expected))
 
 

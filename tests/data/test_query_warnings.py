@@ -57,7 +57,7 @@ def test_a_few_idle_queries_are_no_reason_to_speak():
 
 def test_evaluating_says_that_there_is_nothing_to_measure():
     with pytest.warns(RankingWarning, match="nothing to measure, in 107 of 107 queries"):
-        assert ranktron.evaluate(X[:, 0], ALONE, "ndcg@10").means["ndcg@10"] == 1.0
+        assert ranktron.evaluate(ALONE, X[:, 0], "ndcg@10").means["ndcg@10"] == 1.0
     ranker = ranktron.RankSVM().fit(X, Y, qid=QID)
     with pytest.warns(RankingWarning, match="nothing to measure, in 107 of 107"):
         ranker.score(X, Y, qid=np.arange(len(Y)))
@@ -85,6 +85,6 @@ def test_the_warning_points_at_the_caller():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         train(TrainingPlan("hinge", schedule=ranktron.learners.schedule.Schedule()), ALONE)
-        ranktron.evaluate(X[:, 0], ALONE, "ndcg@10")
+        ranktron.evaluate(ALONE, X[:, 0], "ndcg@10")
         ranktron.HingePerceptron().fit(X, Y, qid=np.arange(len(Y)))
     assert [warning.filename for warning in caught] == [__file__] * 3

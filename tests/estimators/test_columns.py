@@ -135,3 +135,24 @@ def test_a_column_of_dates_is_named(table):
     dates = np.array(["2024-01-01"] * 3, "datetime64[us]")
     with pytest.raises(DataError, match="column 'sold' holds dates: leave it out, or make numbers of it"):
         ranktron.RankSVM().fit(table({"a": [1.0, 2.0, 3.0], "sold": dates}), [0, 1, 2], qid=0)
+
+
+@frames
+def test_columns_are_found_by_name_and_those_missing_or_surplus_are_named(frame, tmp_path):
+    ranker = ranktron.HingePerceptron().fit(frame(FEATURES), Y, qid=QID)
+    ranker.save(tmp_path / "m")
+    model = ranktron.load(tmp_path / "m")
+    turned = frame({name: FEATURES[name] for name in "cab"})
+    expected = ranker.predict(frame(FEATURES))
+    for predict in (ranker.predict, model.predict, model.estimator().predict):
+        np.testing.assert_array_equal(predict(turned), expected)
+        np.testing.assert_array_equal(predict(turned.assign(qid=QID) if frame is pd.DataFrame else turned), expected)
+        with pytest.raises(DataError, match="column 'rating' is surplus: the model was fitted without it"):
+            predict(frame({**FEATURES, "rating": np.full(len(Y), np.nan)}))
+        with pytest.raises(DataError, match="column 'b' is missing: the model was fitted to a, b, c"):
+            predict(frame({"a": FEATURES["a"], "c": FEATURES["c"], "x": FEATURES["b"]}))
+    assert ranker.score(turned, Y, qid=QID) == ranker.score(frame(FEATURES), Y, qid=QID)
+    again = ranktron.HingePerceptron().fit(frame(FEATURES), Y, qid=QID, eval_set=(turned, Y), eval_qid=QID)
+    assert again.history_.best_values["ndcg@10"] == again.score(turned, Y, qid=QID)
+    more = ranktron.load(tmp_path / "m").estimator().partial_fit(turned, Y, qid=QID)
+    assert more.coef_.tolist() == ranker.partial_fit(frame(FEATURES), Y, qid=QID).coef_.tolist()

@@ -188,7 +188,7 @@ def test_frames_bring_names_and_query_ids(Ranker, frame):
 
 def test_score_is_mean_ndcg_and_weights_count(Ranker):
     ranker = Ranker(random_state=0).fit(X, Y, qid=QID)
-    values = evaluate(ranker.predict(X), LISTS, "ndcg@10").per_query["ndcg@10"]
+    values = evaluate(LISTS, ranker.predict(X), "ndcg@10").per_query["ndcg@10"]
     assert ranker.score(X, Y, qid=QID) == pytest.approx(values.mean())
     first = LISTS.qids[0] == QID
     assert ranker.score(X, Y, qid=QID, sample_weight=first.astype(float)) == pytest.approx(values[0])

@@ -114,13 +114,35 @@ def test_grades_are_dense_ranks_of_the_labels(labels):
 
 @pytest.mark.parametrize(
     ("items", "labels", "bad"),
-    [([1, 0], [0, 1], -1), ([2], [0], 0), ([-1], [0], 0), ([0, 0], [1, 1], 1), ([0], [-1], 0), ([0], [np.nan], 0)],
+    [
+        ([1, 0], [0, 1], -1),
+        ([2], [0], 0),
+        ([-1], [0], 0),
+        ([0, 0], [1, 1], 1),
+        ([0], [-1], 0),
+        ([0], [np.nan], 0),
+        ([0], [np.inf], 0),
+    ],
 )
 def test_observed_finds_what_cannot_be(items, labels, bad):
     gathered, found = dense.gather_observed(np.array([5.0, 6.0]), np.array(items), np.array(labels, float))
     assert found == bad
     if bad < 0:
         assert gathered.tolist() == [6.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("items", "labels", "full"),
+    [
+        ([0, 1], [0, 2], True),
+        ([1, 0], [0, 2], False),
+        ([0], [0], False),
+        ([0, 1], [0], False),
+        *(([0, 1], [1, wrong], False) for wrong in (-1, -1e-300, np.nan, np.inf, -np.inf)),
+    ],
+)
+def test_feedback_is_full_with_valid_labels_of_all_documents(items, labels, full):
+    assert dense.is_full(np.array(items), np.array(labels, float), 2) == full
 
 
 @given(SCORES, st.integers(0, 2**32 - 1))

@@ -22,7 +22,7 @@ from ranktron.learners.schedule import Fit, Schedule
 from ranktron.learners.steps import Constant
 from ranktron.surrogates import SLAM, PairwiseHinge, WorstPair
 from ranktron.training.algorithms import ALGORITHMS
-from ranktron.training.fit import play_schedule
+from ranktron.training.fit import TrainingPlan, play_schedule, train
 
 RANK = Linear.rank
 NOISY = WebSearch(features=7, documents=40).rounds(150)
@@ -188,6 +188,49 @@ def test_a_round_in_one_call_is_refused_as_in_steps(X, labels, metrics, complain
     with pytest.raises(DataError, match=complaint):
         next(play(learner, [Round(X, labels, "q")], feedback.full, metrics))
     assert (learner.rounds, learner.w.tolist()) == (0, [0.0, 0.0])
+
+
+WRONG_LABELS = [-1.0, np.nan, np.inf]
+
+
+def _with_label(wrong):
+    labels = NOISY.labels.copy()
+    labels[NOISY.offsets[3] + 2] = wrong
+    return Rounds(NOISY.X, labels, NOISY.offsets, NOISY.qids)
+
+
+@pytest.mark.parametrize("metrics", [(), METRICS], ids=["bare", "measured"])
+@pytest.mark.parametrize("wrong", WRONG_LABELS)
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_a_pass_stops_at_invalid_labels_as_play_does(make, wrong, metrics):
+    plain, fused = make(), make()
+    for _ in play(plain, NOISY[:3], feedback.full):
+        pass
+    with pytest.raises(DataError, match="query '3' needs a finite label of 0 or more"):
+        play_pass(fused, _with_label(wrong), np.arange(10), metrics)
+    assert same(plain.state(), fused.state())
+
+
+def test_a_pass_stops_at_labels_that_a_metric_does_not_know():
+    plain, fused = slam_perceptron(7), slam_perceptron(7)
+    for _ in play(plain, NOISY[:3], feedback.full):
+        pass
+    with pytest.raises(DataError, match="err is defined for labels from 0 to 4"):
+        play_pass(fused, _with_label(5.0), np.arange(10), (metric("err"),))
+    assert same(plain.state(), fused.state())
+
+
+def test_a_pass_over_features_of_another_number_is_refused():
+    with pytest.raises(DataError, match="7"):
+        play_pass(slam_perceptron(8), NOISY, np.arange(3), ())
+
+
+@pytest.mark.parametrize("wrong", WRONG_LABELS)
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in ("predtron", "kernel")])
+def test_training_refuses_invalid_labels(algorithm, wrong):
+    for data in ({"rounds": _with_label(wrong)}, {"rounds": NOISY[:5], "valid": _with_label(wrong)}):
+        with pytest.raises(DataError, match=f"labels must be finite and >= 0; row {NOISY.offsets[3] + 2} has"):
+            train(TrainingPlan(algorithm), **data)
 
 
 def test_training_in_compiled_passes_is_training_round_by_round(monkeypatch):

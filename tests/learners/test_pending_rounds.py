@@ -14,7 +14,7 @@ from ranktron.training.algorithms import ALGORITHMS
 from tests.learners.top_k.test_estimator import SURROGATES
 
 LISTS = list(Separable(documents=12, features=6, margin=0.1).rounds(80))
-ONLINE = [name for name in ALGORITHMS if name not in ("ranksvm", "smoothrank", "rankboost", "rankmm")]
+ONLINE = [name for name in ALGORITHMS if name not in ("ranksvm", "smoothrank", "rankboost", "rankmm", "lightgbm")]
 
 
 class Plain:

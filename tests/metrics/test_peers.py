@@ -39,7 +39,7 @@ def test_trec_eval(lists, request):
     }
     asked = {"ndcg", "ndcg_cut.3,10", "map", "recip_rank", "P.5,10", "recall.5", "Rprec", "bpref"}
     results = pytrec_eval.RelevanceEvaluator(qrels, asked).evaluate(run)
-    ours = evaluate(scores, rounds, list(theirs))
+    ours = evaluate(rounds, scores, list(theirs))
     assert ours.empty_queries > 0
     for name, measure in theirs.items():
         expected = [results[f"q{q}"][measure] for q in range(len(rounds))]
@@ -66,14 +66,14 @@ def test_lightgbm(lists, request):
     scores, rounds = request.getfixturevalue(lists)
     whole = 1000
     theirs = lightgbm_means(scores, rounds, [3, 10, whole])
-    ours = evaluate(scores, rounds, ["ndcg@3:lightgbm", "ndcg@10:lightgbm", "ndcg:lightgbm", "map:lightgbm"])
+    ours = evaluate(rounds, scores, ["ndcg@3:lightgbm", "ndcg@10:lightgbm", "ndcg:lightgbm", "map:lightgbm"])
     expected = [theirs["ndcg@3"], theirs["ndcg@10"], theirs[f"ndcg@{whole}"], theirs[f"map@{whole}"]]
     np.testing.assert_allclose(list(ours.means.values()), expected, **CLOSE)
 
 
 def test_lightgbm_list_by_list(tied_lists):
     scores, rounds = tied_lists
-    ours = evaluate(scores, rounds, ["ndcg@3:lightgbm", "map:lightgbm"])
+    ours = evaluate(rounds, scores, ["ndcg@3:lightgbm", "map:lightgbm"])
     for q in range(12):
         theirs = lightgbm_means(scores[rounds.offsets[q] : rounds.offsets[q + 1]], rounds[q : q + 1], [3, 1000])
         assert ours.per_query["ndcg@3:lightgbm"][q] == pytest.approx(theirs["ndcg@3"], abs=1e-6)
@@ -101,7 +101,7 @@ def xgboost_mean(scores, labels, sizes, measure):
 )
 def test_xgboost(ours, theirs, lists, request):
     scores, rounds = request.getfixturevalue(lists)
-    values = evaluate(scores, rounds, ours)
+    values = evaluate(rounds, scores, ours)
     mean = xgboost_mean(scores, rounds.labels, np.diff(rounds.offsets), theirs)
     assert next(iter(values.means.values())) == pytest.approx(mean, abs=1e-6)
     for q in range(12):
@@ -115,7 +115,7 @@ def test_scikit_learn(lists_of_two_or_more):
 
     scores, rounds = lists_of_two_or_more
     names = ["ndcg:sklearn", "ndcg@5:sklearn", "dcg@5:sklearn", "map:sklearn", "auc:sklearn"]
-    ours = evaluate(scores, rounds, names)
+    ours = evaluate(rounds, scores, names)
     compared = 0
     for q, (a, b) in enumerate(zip(rounds.offsets[:-1], rounds.offsets[1:], strict=True)):
         labels, given = rounds.labels[a:b], scores[a:b]
@@ -159,7 +159,7 @@ def test_ranx(distinct_lists):
             return_mean=False,
         )
     kept = [int(q[1:]) for q in sorted(full)]
-    ours = evaluate(scores, rounds, list(theirs))
+    ours = evaluate(rounds, scores, list(theirs))
     # Where every document is relevant ranx's bpref is 0/0; trec_eval has 1, and so have we.
     all_relevant = np.array([min(qrels[q].values()) > 0 for q in sorted(full)])
     assert np.isnan(answer["bpref"][all_relevant]).all()

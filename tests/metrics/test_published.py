@@ -22,7 +22,7 @@ def test_all_published_single_feature_results(data_dir):
         (feature, name): value
         for feature in range(1, 26)
         for name, value in zip(
-            names, evaluate(rounds.X[:, feature - 1], rounds, [f"{n}:letor" for n in names]).means.values(), strict=True
+            names, evaluate(rounds, rounds.X[:, feature - 1], [f"{n}:letor" for n in names]).means.values(), strict=True
         )
     }
     wrong = [(f, n, v, ours[f, n]) for f, n, v in published if abs(round(ours[f, n], 6) - v) > 1e-9]
@@ -33,4 +33,4 @@ def test_all_published_single_feature_results(data_dir):
 def test_the_convention_matters(data_dir):
     rounds = read(data_dir / "ohsumed-letor2" / "Fold1" / "test.txt.gz")
     names = ["ndcg@10:letor", "ndcg@10:ranklib", "ndcg@10:trec", "ndcg@10:sklearn", "ndcg@10"]
-    assert len(set(np.round(list(evaluate(rounds.X[:, 0], rounds, names).means.values()), 6))) == len(names)
+    assert len(set(np.round(list(evaluate(rounds, rounds.X[:, 0], names).means.values()), 6))) == len(names)

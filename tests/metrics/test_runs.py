@@ -40,7 +40,7 @@ def test_runs_are_measured_as_trec_eval_measures_them(seed):
     run, qrels = made_up(seed)
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg", "ndcg_cut.5", "map", "recip_rank", "P.5", "recall.5",
                                                     "Rprec", "bpref"}).evaluate(run)  # fmt: skip
-    ours = evaluate(run, qrels, list(TREC))
+    ours = evaluate(qrels, run, list(TREC))
     assert ours.qids.tolist() == list(qrels)
     assert set(qrels) - set(run)
     assert set(run) - set(qrels)
@@ -66,14 +66,14 @@ def test_objects_of_ranx_have_the_numbers_of_ranx(seed):
     names = {"ndcg@5:trec": "ndcg@5", "ndcg@5": "ndcg_burges@5", "map": "map", "mrr": "mrr", "p@5": "precision@5",
              "recall@5": "recall@5"}  # fmt: skip
     theirs = ranx.evaluate(judged, made, list(names.values()), make_comparable=True)
-    ours = evaluate(made, judged, list(names)).means
+    ours = evaluate(judged, made, list(names)).means
     for our_name, their_name in names.items():
         assert ours[our_name] == pytest.approx(theirs[their_name], abs=1e-12), our_name
 
 
 def test_what_was_missed_by_hand():
     run, qrels = {"1": {"a": 3.0, "x": 2.0, "b": 1.0}}, {"1": {"a": 0, "b": 2, "c": 1, "d": 0}}
-    values = evaluate(run, qrels, ["ndcg:trec", "map", "mrr", "recall@3", "rprec", "inversions", "dcg:trec"]).means
+    values = evaluate(qrels, run, ["ndcg:trec", "map", "mrr", "recall@3", "rprec", "inversions", "dcg:trec"]).means
     assert values["dcg:trec"] == pytest.approx(2 / np.log2(4))
     assert values["ndcg:trec"] == pytest.approx((2 / np.log2(4)) / (2 + 1 / np.log2(3)))
     assert values["map"] == pytest.approx((1 / 3) / 2)
@@ -97,7 +97,7 @@ def test_a_complete_run_has_the_values_of_its_lists():
              ("rprec", ""), ("bpref", ""), ("mrr", ""), ("tau", ""), ("inversions", ""), ("rankeff", ""), ("err", "@5"),
              ("dcg", "")) for convention in ("", ":trec", ":letor")
              if name != "err" or convention]  # fmt: skip
-    lists, judged = evaluate(scores, rounds, names), evaluate(run, qrels, names)
+    lists, judged = evaluate(rounds, scores, names), evaluate(qrels, run, names)
     for name in lists.per_query:
         assert judged.per_query[name].tolist() == pytest.approx(lists.per_query[name].tolist()), name
 
@@ -108,8 +108,8 @@ def test_files_and_frames(tmp_path):
     run, qrels = made_up(7)
     write_run(run, tmp_path / "run")
     write_qrels(qrels, tmp_path / "qrels")
-    expected = evaluate(run, qrels, "ndcg@10").means
-    assert ranktron.evaluate(tmp_path / "run", str(tmp_path / "qrels"), "ndcg@10").means == expected
+    expected = evaluate(qrels, run, "ndcg@10").means
+    assert ranktron.evaluate(str(tmp_path / "qrels"), tmp_path / "run", "ndcg@10").means == expected
     rows = [(q, d, s) for q, documents in run.items() for d, s in documents.items()]
     grades = [(q, d, g) for q, documents in qrels.items() for d, g in documents.items()]
     for query, doc, grade in (
@@ -120,7 +120,7 @@ def test_files_and_frames(tmp_path):
         scored = pandas.DataFrame(rows, columns=[query, doc, "score"])
         judged = pandas.DataFrame(grades, columns=[query, doc, grade])
         for make in (pandas.DataFrame, polars.from_pandas, arrow.Table.from_pandas):
-            assert evaluate(make(scored), make(judged), "ndcg@10").means == expected
+            assert evaluate(make(judged), make(scored), "ndcg@10").means == expected
 
 
 @pytest.mark.parametrize(
@@ -132,13 +132,14 @@ def test_files_and_frames(tmp_path):
         ({"1": {"a": 1.0}}, {"1": {"a": "high"}}, "of the qrels, found 'high'"),
         ({"1": [1.0]}, {"1": {"a": 1}}, "expected {document: number} for query '1' of the run"),
         (7, {"1": {"a": 1}}, "expected a run as a path, a dict"),
-        ([1.0], {"1": {"a": 1}}, "scores are measured on Rounds, not on a dict"),
-        ({"1": {"a": 1.0}}, [1], "expected a qrels as a path"),
+        ([1.0], {"1": {"a": 1}}, "expected a run as a path, a dict .*, found a list"),
+        ({"1": {"a": 1.0}}, [1], "there are no query ids"),
+        ({"1": {"a": 1.0}}, 1, "expected a qrels as a path"),
     ],
 )
 def test_what_cannot_be_measured(run, qrels, message):
     with pytest.raises(DataError, match=message):
-        evaluate(run, qrels, "ndcg")
+        evaluate(qrels, run, "ndcg")
 
 
 def test_frames_that_lack_a_column():
@@ -147,7 +148,7 @@ def test_frames_that_lack_a_column():
     with pytest.raises(DataError, match="found no 'score' among the columns query_id, doc_id, relevance"):
         evaluate(frame, frame, "ndcg")
     with pytest.raises(DataError, match="found no 'doc_id' or the like"):
-        evaluate({"1": {"a": 1}}, frame.drop(columns="doc_id"), "ndcg")
+        evaluate(frame.drop(columns="doc_id"), {"1": {"a": 1}}, "ndcg")
     twice = pandas.DataFrame({"query_id": ["1", "1"], "doc_id": ["a", "a"], "relevance": [1, 1]})
     with pytest.raises(DataError, match="document 'a' stands twice"):
-        evaluate({"1": {"a": 1}}, twice, "ndcg")
+        evaluate(twice, {"1": {"a": 1}}, "ndcg")

@@ -27,7 +27,7 @@ def by_hand(name, ranker=RANKER):
     for train, test in FOLDS.split(X, Y, QID):
         fitted = clone(ranker).fit(X[train], Y[train], qid=QID[train])
         rounds = Rounds.from_arrays(X[test], Y[test], QID[test])
-        found.append(evaluate(fitted.predict(rounds.X), rounds, name).means[name])
+        found.append(evaluate(rounds, fitted.predict(rounds.X), name).means[name])
     return found
 
 
@@ -79,7 +79,7 @@ class FirstFeature(BaseEstimator):
 
 
 def test_whatever_predicts_can_be_measured():
-    assert scorer("map")(FirstFeature(), X, Y, qid=QID) == evaluate(X[:, 0], LISTS, "map").means["map"]
+    assert scorer("map")(FirstFeature(), X, Y, qid=QID) == evaluate(LISTS, X[:, 0], "map").means["map"]
 
 
 def test_without_query_ids_there_is_no_number():

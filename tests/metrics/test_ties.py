@@ -72,7 +72,7 @@ def test_paper_does_not_depend_on_input_order(documents, random):
     for given_order in (documents, shuffled):
         scores, labels = zip(*given_order, strict=True)
         rounds, s = one_list(scores, labels)
-        values.append(evaluate(s, rounds, PAPER).means)
+        values.append(evaluate(rounds, s, PAPER).means)
     assert values[0] == values[1]
 
 
@@ -82,7 +82,7 @@ def test_paper_does_not_depend_on_input_order(documents, random):
 def test_paper_is_the_worst_of_all_tie_breakings(documents):
     scores, labels = zip(*documents, strict=True)
     rounds, s = one_list(scores, labels)
-    ours = evaluate(s, rounds, PAPER).means
+    ours = evaluate(rounds, s, PAPER).means
     consistent = [
         np.array([labels[i] for i in order], float)
         for order in permutations(range(len(documents)))
@@ -119,7 +119,7 @@ def test_ties_never_cross_lists():
     scores, labels = [1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 2.0, 0.0]
     rounds = Rounds.from_arrays(np.zeros((4, 1)), labels, group=[2, 2], docids=["a", "b", "c", "d"])
     expected = {"mrr": [0.5, 0.5], "mrr:letor": [1, 1], "mrr:trec": [0.5, 0.5]}
-    measured = evaluate(np.array(scores), rounds, list(expected)).per_query
+    measured = evaluate(rounds, np.array(scores), list(expected)).per_query
     assert {name: row.tolist() for name, row in measured.items()} == expected
 
 

@@ -43,7 +43,7 @@ def published(data_dir):
 
 def chosen(fold, candidates):
     """The weights with the highest MAP on the validation part."""
-    return max(candidates, key=lambda w: evaluate(score(fold.valid.X, w), fold.valid, [MAP]).means[MAP])
+    return max(candidates, key=lambda w: evaluate(fold.valid, score(fold.valid.X, w), [MAP]).means[MAP])
 
 
 def solutions(fold, loss, seed):
@@ -66,7 +66,7 @@ def on_test_parts(folds, loss, candidates):
     """Means over seeds and folds of the test parts."""
     metrics = [MAP, *NDCG, *PREC]
     rows = [
-        evaluate(score(fold.test.X, w), fold.test, metrics).means
+        evaluate(fold.test, score(fold.test.X, w), metrics).means
         for seed in range(SEEDS)
         for fold in folds
         for w in [chosen(fold, list(candidates(fold, loss, seed)))]

@@ -103,10 +103,11 @@ class Talk:
         told = msgspec.json.decode(answer.content)
         return told if status == 200 else told["error"]["code"]
 
-    def make(self, name="shop", features=3, scale="none", **definition):
+    def make(self, name="shop", features=3, scale="none", algorithm="topk", **definition):
         """A ranker; without scaling, so that it can be compared with a learner that sees the same features."""
         names = [f"f{j}" for j in range(features)] if isinstance(features, int) else features
-        return self.ask("PUT", f"/v1/rankers/{name}", {"features": names, "scale": scale, **definition})
+        definition = {"features": names, "scale": scale, "algorithm": algorithm, **definition}
+        return self.ask("PUT", f"/v1/rankers/{name}", definition)
 
     def rank(self, X, name="shop", status=200, query="q"):
         documents = [{"id": f"d{i}", "features": row} for i, row in enumerate(np.asarray(X, float).tolist())]

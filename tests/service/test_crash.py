@@ -193,7 +193,7 @@ def wait_for_progress(users, chance):
 
 def define_ranker(port, path="/v1/rankers/shop", body=None):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    body = body or {"features": ["a", "b", "c", "d"], "parameters": PARAMETERS, "scale": "none"}
+    body = body or {"features": ["a", "b", "c", "d"], "algorithm": "topk", "parameters": PARAMETERS, "scale": "none"}
     connection.request("PUT", path, json.dumps(body), {"Content-Type": "application/json"})
     answer = connection.getresponse()
     assert answer.status == 200, answer.read()

@@ -25,7 +25,7 @@ SEEDS = int(os.environ.get("RANKTRON_INTERLEAVINGS", "12"))
 CONFIG = Config(snapshot_every=7, versions=3, remembered=100_000, max_open=60, max_rankers=2)
 NAMES = ("one", "two")
 DEFINITIONS = {
-    "one": Definition(["a", "b"], parameters={"k": 2}, scale="none"),
+    "one": Definition(["a", "b"], "topk", parameters={"k": 2}, scale="none"),
     "two": Definition(["a", "b", "c"], "hinge", scale="none"),
 }
 

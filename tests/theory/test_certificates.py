@@ -230,7 +230,7 @@ def test_a_sweep_of_mapped_and_of_sparse_features_is_the_single_runs():
         for row in sweep(plan, "eta", [0.1, 3.0], lists, valid=lists):
             trained = train(replace(plan, parameters={"eta": row.value}), lists)
             assert row.mistakes == trained.model.state["mistakes"]
-            means = evaluate(trained.model.score_rounds(lists), lists, [ndcg]).means
+            means = evaluate(lists, trained.model.score_rounds(lists), [ndcg]).means
             assert row.valid["ndcg@10"] == pytest.approx(means["ndcg@10"], rel=1e-9)
 
 

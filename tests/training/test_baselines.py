@@ -29,7 +29,7 @@ def test_the_best_feature_is_the_best_of_all_turned_either_way(by):
 def test_of_equal_features_the_first_is_taken_and_of_constant_ones_none():
     assert best_feature(lists(LABELS, LABELS), [NDCG])[:2] == (0, 1.0)
     found = best_feature(lists(np.zeros(6), np.ones(6)), [NDCG])
-    assert found == (0, 1.0, evaluate(np.zeros(6), lists(np.zeros(6)), [NDCG]).means)
+    assert found == (0, 1.0, evaluate(lists(np.zeros(6)), np.zeros(6), [NDCG]).means)
 
 
 def test_of_sparse_features_the_most_frequent_are_tried():
@@ -44,6 +44,6 @@ def test_of_sparse_features_the_most_frequent_are_tried():
 
 def test_chance_is_the_mean_of_some_random_orders():
     rounds, rng = lists(NOISE), np.random.default_rng(7)
-    drawn = [evaluate(rng.random(6), rounds, [NDCG, INVERSIONS]).means for _ in range(DRAWS)]
+    drawn = [evaluate(rounds, rng.random(6), [NDCG, INVERSIONS]).means for _ in range(DRAWS)]
     found = random_means(rounds, [NDCG, INVERSIONS], seed=7)
     assert found == {name: pytest.approx(np.mean([means[name] for means in drawn])) for name in drawn[0]}

@@ -96,7 +96,7 @@ def test_validation_chooses_the_grid_point_and_the_pass():
             if best is None or value > best[0]:
                 best = value, point, trained
         assert (trial.valid, trial.parameters, trial.epoch) == (best[0], best[1], best[2].history.epoch)
-        expected = evaluate(best[2].model.score_rounds(fold.test), fold.test, METRICS)
+        expected = evaluate(fold.test, best[2].model.score_rounds(fold.test), METRICS)
         assert trial.test.means == expected.means
 
 
@@ -178,7 +178,7 @@ def test_one_walk_for_many_outputs_gives_what_cross_validation_gives():
     for fold, trial in zip(FOLDS, report.trials, strict=True):
         output = train_outputs(fold.train, {"c": Committee(7)}, Schedule(6, 0), valid=fold.valid)["c"]
         scores = output.learner.ensemble.of_rounds(fold.test)
-        assert evaluate(scores, fold.test, "ndcg@10").means["ndcg@10"] == trial.test.means["ndcg@10"]
+        assert evaluate(fold.test, scores, "ndcg@10").means["ndcg@10"] == trial.test.means["ndcg@10"]
 
 
 def test_what_cannot_be_cross_validated_is_an_error():

@@ -78,7 +78,7 @@ def test_the_best_epoch_on_held_out_queries_is_kept():
     assert len(values) == 8
     assert chosen.history.epoch == 1 + int(np.argmax(values))
     assert same(chosen.model.state, trained(chosen.history.epoch).model.state)
-    kept = evaluate(chosen.model.score_rounds(HELD_OUT), HELD_OUT, [NDCG]).means["ndcg@10"]
+    kept = evaluate(HELD_OUT, chosen.model.score_rounds(HELD_OUT), [NDCG]).means["ndcg@10"]
     assert kept == pytest.approx(max(values))
 
 

@@ -21,6 +21,7 @@ KINDS = [
         ("ranksvm", {}),
         ("smoothrank", {}),
         ("rankboost", {"n_rounds": 5}),
+        ("lightgbm", {"n_rounds": 2, "min_data_in_leaf": 3}),
         ("rankmm", {"max_iter": 3}),
         ("kernel", {"budget": 9}),
     ],
@@ -92,7 +93,7 @@ def use(data):
     learner, X = model.learner(), X if model.map is None else model.map(X)
     for _ in range(3):
         ranking = learner.rank(X, learner.rounds)
-        if model.kind not in ("ranksvm", "smoothrank", "rankboost", "rankmm"):
+        if model.kind not in ("ranksvm", "smoothrank", "rankboost", "rankmm", "lightgbm"):
             learner.learn(X, ranking, Feedback(ranking.order[:2].copy(), np.array([1.0, 0.0])))
     Model.from_bytes(model.after(learner).to_bytes())
 

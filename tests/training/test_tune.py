@@ -171,11 +171,27 @@ def test_candidates_fit_the_data():
     assert {"listnet/hinge/slam standard bins-linear:8", "listnet/hinge/slam standard-query leaves:60"} < set(names)
     sparse = replace(LISTS, X=Sparse.from_matrix(LISTS.X))
     exportable = [str(family) for family in families(LISTS, exportable=True)]
-    assert [str(family) for family in families(sparse)] == exportable
+    learners = ("listnet/hinge/slam", "ranksvm", "smoothrank")
+    both = [f"{name} {scale}" for name in learners for scale in ("range", "standard")]
+    assert [str(family) for family in families(sparse)] == [*both[:2], "rankboost", *both[2:]]
     assert exportable == ["listnet/hinge/slam standard", "rankboost", "ranksvm standard", "smoothrank standard"]
     played = [each for family in families(LISTS) for each in family.candidates if each.learner in ONLINE]
     assert {each.epochs for each in played} == {1, 3, 10, 30}
     assert all(ALGORITHMS[each.learner].complete(each.parameters)["average"] for each in played)
+
+
+def test_one_training_evaluates_every_number_of_trees(monkeypatch):
+    monkeypatch.setattr(tuning, "NUMBERS", (2, 5))
+    monkeypatch.setattr(tuning, "GROWN", [{"num_leaves": 3, "learning_rate": 0.3, "min_data_in_leaf": 5}])
+    (family,) = families(LISTS, ["lightgbm"])
+    assert [str(each) for each in family.candidates] == [
+        f"lightgbm, num_leaves=3, learning_rate=0.3, min_data_in_leaf=5, n_rounds={number}" for number in (2, 5)
+    ]
+    for candidate, scores in family.scores(LISTS[:20], LISTS[20:], 0, "error"):
+        alone = train(candidate.plan(0, "error"), LISTS[:20]).model
+        assert scores.tolist() == alone.score_rounds(LISTS[20:]).tolist()
+    found = tune_rounds(LISTS, learners=["lightgbm"], minutes=60.0)
+    assert (found.model.kind, len(found.table)) == ("lightgbm", 2)
 
 
 def test_data_that_teach_nothing_are_refused():
@@ -194,8 +210,9 @@ def test_data_that_teach_nothing_are_refused():
         ({"minutes": float("nan")}, "minutes must be"),
         (
             {"learners": ["trees"]},
-            "tuning chooses among listnet, hinge, slam, ranksvm, smoothrank, rankboost, not 'trees'",
+            "tuning chooses among listnet, hinge, slam, ranksvm, smoothrank, rankboost, lightgbm, not 'trees'",
         ),
+        ({"learners": ["lightgbm"], "exportable": True}, "no search engine gets trees of lightgbm from here"),
         ({"learners": []}, "at least one learner"),
         ({"seed": -1}, "the seed"),
         ({"metric": "best"}, "best"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ranktron.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from ranktron.data.io.api import read, read_documents, read_roles, stream, write
+    from ranktron.data.io.api import read, read_documents, read_labels, read_roles, read_text_columns, stream, write
     from ranktron.data.io.click_logs import read_click_log, read_impressions, read_ubi
     from ranktron.data.io.judgments import read_judgments
     from ranktron.data.io.store import verify
@@ -20,9 +20,11 @@ __all__ = [
     "read_documents",
     "read_impressions",
     "read_judgments",
+    "read_labels",
     "read_qrels",
     "read_roles",
     "read_run",
+    "read_text_columns",
     "read_ubi",
     "stream",
     "verify",
@@ -38,7 +40,9 @@ _HOMES = {
     "read_ubi": "click_logs",
     "read_documents": "api",
     "read_judgments": "judgments",
+    "read_labels": "api",
     "read_roles": "api",
+    "read_text_columns": "api",
     "stream": "api",
     "write": "api",
     "verify": "store",

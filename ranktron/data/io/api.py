@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -12,8 +13,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ranktron.data.categories import Encoder
 from ranktron.data.files import Paths, from_standard_input
-from ranktron.data.io.columns import Columns, Roles, as_columns, is_frame, join_names, unlikely_features
+from ranktron.data.io.columns import Columns, Roles, as_columns, assign_roles, is_frame, join_names, unlikely_features
 from ranktron.data.io.formats import COMPRESSED, TABLES, InputFile, list_inputs
 from ranktron.data.io.grouping import fit_width, in_file, placeholder
 from ranktron.data.io.judgments import Judgments, read_judgments
@@ -21,8 +23,8 @@ from ranktron.data.io.letor import check_feature_range, read_text, text_width
 from ranktron.data.io.ltr_logs import read_ltr_log
 from ranktron.data.io.store import read_store, store_runs, write_store
 from ranktron.data.io.streaming import QueryRun, join_runs, text_runs
-from ranktron.data.io.table_sources import FrameSource, TableSource, open_table
-from ranktron.data.io.tables import read_table, table_roles, table_runs
+from ranktron.data.io.table_sources import FrameSource, TableSource, index_columns, open_table
+from ranktron.data.io.tables import count_texts, find_categories, numbered_from, read_table, table_roles, table_runs
 from ranktron.data.io.writing import write_arrow, write_csv, write_jsonl, write_parquet, write_text, write_tsv
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError, RankingWarning, warn
@@ -44,7 +46,7 @@ WRITERS = {
     ".feather": write_arrow,
     ".rounds": write_store,
 }
-COLUMNS = ("label", "query", "doc", "features", "drop")
+COLUMNS = ("label", "query", "doc", "features", "drop", "categorical")
 BINARY = (write_parquet, write_arrow, write_store)
 
 
@@ -67,6 +69,7 @@ def read(
     doc: str | None = None,
     features: str | Iterable[str] | None = None,
     drop: str | Iterable[str] | None = None,
+    categorical: str | Iterable[str] | None = None,
     judgments: str | os.PathLike[str] | None = None,
     format: str | None = None,
     null: str = "error",
@@ -90,6 +93,10 @@ def read(
         usual names (relevance, query_id, doc_id, ...); a missing or ambiguous one is an error that lists the columns.
     features, drop : sequence of str, or a comma-separated str, optional
         The columns that are features, or those that are not. By default every column without another role is a feature.
+    categorical : "auto", sequence of str, or a comma-separated str, optional
+        The columns of a table whose values are categories: each becomes a feature, `colour=red`, which is 1 or 0.
+        "auto" takes the columns of text that have at most 50 different values, and no more than half as many as rows,
+        and leaves out other columns that hold no numbers, with a `RankingWarning`. An empty text is a missing value.
     judgments : path, optional
         A file with the grades (`grade qid:Q # document`, TREC's qrels, or a table). They become the labels, and
         documents without one are left out.
@@ -129,7 +136,7 @@ def read(
     >>> read(frame).feature_names
     ('price',)
     """
-    columns = as_columns(label, query, doc, features, drop)
+    columns = as_columns(label, query, doc, features, drop, categorical)
     options = ReadOptions(null, n_features, first_index, feature_names, sparse, columns, format, like, strict)
     grades = None if judgments is None else read_judgments(judgments)
     return _read_source(source, options, grades, labelled=True)
@@ -157,7 +164,9 @@ def read_documents(source: Any, **options: Any) -> Rounds:
     return _read_source(source, ReadOptions(columns=columns, **options), None, labelled=False)
 
 
-def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Roles | None:
+def read_roles(
+    source: Any, *, format: str | None = None, like: FeatureSpace | None = None, labelled: bool = False, **columns: Any
+) -> Roles | None:
     """Tells which columns of a table are read as label, query, document and features; None for other formats.
 
     Parameters
@@ -166,22 +175,98 @@ def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Rol
         As in `read`; of several files the first one counts.
     format : str, optional
         As in `read`.
+    like : Model or Rounds, optional
+        As in `read`.
+    labelled : bool
+        Whether a label is required.
     **columns
-        The options of `read` that name columns: `label`, `query`, `doc`, `features`, `drop`.
+        The options of `read` that name columns: `label`, `query`, `doc`, `features`, `drop`, `categorical`.
 
     Examples
     --------
     >>> path = getfixture("tmp_path") / "train.csv"
     >>> _ = path.write_text("relevance,query_id,price\\n1,7,0.5\\n")
     >>> read_roles(path)
-    Roles(label='relevance', query='query_id', doc=None, features=('price',), dropped=(), guessed=('label', 'query'))
+    Roles(label='relevance', query='query_id', doc=None, features=('price',), dropped=(), guessed=..., categorical=())
     """
-    selected = as_columns(*(columns.pop(name, None) for name in COLUMNS))
+    options = ReadOptions(columns=as_columns(*(columns.pop(name, None) for name in COLUMNS)), like=like)
     if is_frame(source):
-        return table_roles(FrameSource(source), selected, labelled=False)
+        return _roles_like(FrameSource(source), options, labelled)[0]
     with from_standard_input(source) as paths:
         first = list_inputs(paths, format)[0]
-        return table_roles(open_table(first, whole=False), selected, labelled=False) if first.format in TABLES else None
+        return _roles_like(open_table(first, whole=False), options, labelled)[0] if first.format in TABLES else None
+
+
+def read_labels(source: Any, **options: Any) -> Rounds:
+    """Reads labels, query ids and document ids: like `read`, but the features of a table are left out.
+
+    Parameters
+    ----------
+    source : path, several paths, a directory of parts, or a data frame
+        As in `read`.
+    **options
+        The options of `read`; those about features do not count for a table.
+
+    Examples
+    --------
+    >>> path = getfixture("tmp_path") / "test.csv"
+    >>> _ = path.write_text("label,qid,title\\n1,7,red shoes\\n0,7,hats\\n")
+    >>> read_labels(path).labels.tolist()
+    [1.0, 0.0]
+    """
+    grades = options.pop("judgments", None)
+    columns = as_columns(*(options.pop(name, None) for name in COLUMNS))
+    columns = columns._replace(features=(), drop=(), categorical=None)
+    grades = None if grades is None else read_judgments(grades)
+    return _read_source(source, ReadOptions(columns=columns, **options), grades, labelled=True)
+
+
+class TextColumns(NamedTuple):
+    """The columns of a table that hold text: how often each value occurs (None: missing), and why some are left out.
+
+    `left_out` also has columns that are neither numbers nor text, such as dates; `roles` has those of numbers only.
+    """
+
+    counts: dict[str, Counter[str | None]]
+    left_out: dict[str, str]
+    roles: Roles
+
+
+def read_text_columns(
+    source: Any, *, labelled: bool = False, format: str | None = None, **columns: Any
+) -> TextColumns | None:
+    """The columns of a table that would be features and hold no numbers; None for other formats.
+
+    Parameters
+    ----------
+    source : path, several paths, or a data frame
+        As in `read`; of several files the first one counts.
+    labelled : bool
+        Whether a table without a label is refused.
+    format : str, optional
+        As in `read`.
+    **columns
+        The options of `read` that name columns.
+
+    Examples
+    --------
+    >>> path = getfixture("tmp_path") / "train.csv"
+    >>> _ = path.write_text("label,qid,colour,title\\n1,7,red,A\\n0,7,red,B\\n0,8,blue,C\\n0,8,blue,D\\n")
+    >>> texts = read_text_columns(path)
+    >>> dict(texts.counts["colour"]), texts.left_out
+    ({'red': 2, 'blue': 2}, {'title': '4 different texts'})
+    """
+    selected = as_columns(*(columns.pop(name, None) for name in COLUMNS))
+    with from_standard_input(source) as paths:
+        first = source if is_frame(source) else list_inputs(paths, format)[0]
+        if not is_frame(source) and first.format not in TABLES:
+            return None
+        table = FrameSource(source) if is_frame(source) else open_table(first, whole=True)
+        with in_file(table.name):
+            roles = assign_roles(table.schema.names, index_columns(table.schema), selected, labelled)
+            counts, left_out = count_texts(table, roles), find_categories(table, roles)[1]
+            numbers = tuple(name for name in roles.features if name not in counts and name not in left_out)
+            return TextColumns(counts, left_out, roles._replace(features=numbers))
 
 
 class ReadOptions(NamedTuple):
@@ -272,30 +357,46 @@ def _read_one(source: Any, options: ReadOptions, judgments: Judgments | None, la
     else:
         table = FrameSource(source) if format is None else open_table(source, whole=True)
         name = table.name
-        rounds = read_table(table, _roles_like(table, options, labelled), options.null)
+        roles, encoder = _roles_like(table, options, labelled)
+        rounds = read_table(table, roles, options.null, encoder)
     with in_file(name):
         rounds, width = _as_expected(rounds, options)
     _compare_widths(width, options, name)
     return replace(rounds, X=with_layout(rounds.X, options.sparse))
 
 
-def _roles_like(table: TableSource, options: ReadOptions, labelled: bool) -> Roles:
-    """The roles of a table's columns; with `like`, the features are those of its names."""
-    names = None if options.like is None else options.like.feature_names
-    if names is None or options.columns.features is not None or not set(names) <= set(table.schema.names):
+def _roles_like(table: TableSource, options: ReadOptions, labelled: bool) -> tuple[Roles, Encoder | None]:
+    """The roles of a table's columns; with `like`, the features are its columns, and categories have its encoder."""
+    like, own = options.like, set(table.schema.names)
+    encoder: Encoder | None = getattr(like, "encoder", None)
+    if encoder is not None and like is not None and set(like.feature_names or ()) <= own:
+        encoder = None  # the table was written after its categories had become features
+    names = None if like is None else like.feature_names if encoder is None else encoder.columns
+    if names is None or options.columns.features is not None:
         roles = table_roles(table, options.columns, labelled)
         warning = None if options.columns.features is not None else unlikely_features(roles.features)
         if warning is not None:
             warn(f"{table.name}: {warning} (--drop, --features)")
-        return roles
-    roles = table_roles(table, options.columns._replace(features=names, drop=()), labelled)
+        return roles, None
+    missing = [name for name in names if name not in own]
+    if missing:
+        found = assign_roles(table.schema.names, index_columns(table.schema), options.columns, labelled)
+        if numbered_from(found.features) is not None:  # features without names are matched by their numbers
+            return table_roles(table, options.columns, labelled), None
+        raise DataError(
+            f"{table.name}: columns of the model or of the training data are missing: {join_names(missing)}; the "
+            f"columns are {join_names(table.schema.names)}"
+        )
+    categorical = None if encoder is None else tuple(encoder.categories)
+    columns = options.columns._replace(features=names, drop=(), categorical=categorical)
+    roles = table_roles(table, columns, labelled)
     unknown = [name for name in roles.dropped if name not in options.columns.drop]
     if unknown:
         warn_or_raise(
             f"{table.name}: columns that the model or the training data lack are ignored: {join_names(unknown)}",
             options.strict,
         )
-    return roles
+    return roles, encoder
 
 
 def _as_expected(rounds: Rounds, options: ReadOptions) -> tuple[Rounds, int]:

@@ -173,7 +173,8 @@ class CsvFile(TableSource):
         self.arrow = import_pyarrow("reading CSV", "tables")
         line = header(path)
         if not has_names(line):
-            raise DataError(f"{path}: expected the names of the columns in the first line, found {line[:60]!r}")
+            why = f"expected the names of the columns in the first line, found {line[:60]!r}: is that line missing?"
+            raise DataError(f"{path}: {why}")
         self.parsing = self.arrow.csv.ParseOptions(
             delimiter=separator or detect_separator(line), newlines_in_values=True
         )
@@ -266,7 +267,7 @@ class CsvFile(TableSource):
         return self.arrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
 
     def _type(self, name: str, roles: Roles) -> Any:
-        if name in (roles.query, roles.doc):
+        if name in (roles.query, roles.doc, *roles.categorical):
             return self.arrow.string()
         is_truth = self.arrow.types.is_boolean(self.schema.field(name).type)
         return self.arrow.bool_() if is_truth else self.arrow.float64()

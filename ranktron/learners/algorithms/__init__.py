@@ -17,6 +17,7 @@ from ranktron.learners.algorithms.committee import committee_perceptron as commi
 from ranktron.learners.algorithms.ranksvm import rank_svm as rank_svm
 from ranktron.learners.algorithms.smoothrank import smooth_rank as smooth_rank
 from ranktron.learners.algorithms.rankboost import rank_boost as rank_boost
+from ranktron.learners.algorithms.lightgbm import lambda_mart as lambda_mart
 from ranktron.learners.algorithms.rankmm import rank_mm as rank_mm
 from ranktron.learners.algorithms.kernel import kernel_perceptron as kernel_perceptron
 

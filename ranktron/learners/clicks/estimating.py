@@ -9,14 +9,22 @@ import numpy as np
 from ranktron.data.impressions import Impressions
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.learners.clicks.browsing import browsing_examination
 from ranktron.learners.clicks.em import em_examination
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.clicks.harvesting import harvested_examination
 from ranktron.learners.clicks.randomised import randomised_examination
-from ranktron.learners.clicks.weighting import ClickWeights, click_lists, click_weights, propensities
+from ranktron.learners.clicks.weighting import (
+    ClickWeights,
+    click_lists,
+    click_weights,
+    lists_across_impressions,
+    propensities,
+)
 from ranktron.types import Features, Floats
 
 METHODS = ("randomised", "harvested", "em")
+BROWSING = "user-browsing"  # whose examination depends on the clicks above, not on the position alone
 
 
 def estimate_examination(
@@ -31,7 +39,7 @@ def estimate_examination(
 
     Randomised where the log has `exploration`, harvested where it has `query` and `item` and documents have moved
     between all positions, otherwise expectation-maximisation on features. A log from which no method can tell the curve
-    is refused, with what is missing.
+    is refused, with what is missing. "user-browsing" is never chosen by itself.
 
     Parameters
     ----------
@@ -39,7 +47,7 @@ def estimate_examination(
         What was shown and clicked.
     X : table of numbers, optional
         The features of each row of the log.
-    method : "randomised", "harvested" or "em", optional
+    method : "randomised", "harvested", "em" or "user-browsing", optional
         Which estimator.
     replicates, seed : int
         How many resampled logs make the interval, and the seed of the resampling.
@@ -52,8 +60,9 @@ def estimate_examination(
     >>> estimate_examination(log).method
     'harvested'
     """
-    if method not in (None, *METHODS):
-        raise DataError(f"there is no estimator {method!r} of examination; choose from {', '.join(METHODS)}")
+    if method not in (None, *METHODS, BROWSING):
+        known = ", ".join((*METHODS, BROWSING))
+        raise DataError(f"there is no estimator {method!r} of examination; choose from {known}")
     if method == "randomised" or (method is None and log.exploration is not None):
         return randomised_examination(log, replicates, seed, resample)
     if method == "harvested" or (method is None and log.query is not None and log.item is not None):
@@ -62,6 +71,8 @@ def estimate_examination(
         except DataError:
             if method == "harvested" or X is None:
                 raise
+    if method == BROWSING:
+        return browsing_examination(log, replicates, seed, resample)
     return em_examination(log, X, replicates=replicates, seed=seed, resample=resample)
 
 
@@ -91,6 +102,9 @@ class WeightedLog(NamedTuple):
 def weigh_log(log: Impressions, rounds: Rounds, examination: Any = None, clip: float = 0.0) -> WeightedLog:
     """What learners that weigh lists learn from a log: its own propensities, or what `as_examination` gives.
 
+    Clicks are compared with the other documents of their page. Where no page has another one, and `exploration` is
+    known, they are compared across impressions of the query: see `lists_across_impressions`.
+
     >>> lists = Rounds.from_arrays([[1.0], [3.0]], [0, 1])
     >>> log = Impressions.from_arrays([0, 1], [0, 0], [1, 2])
     >>> weigh_log(log, lists, [1.0, 0.5]).weights
@@ -105,6 +119,9 @@ def weigh_log(log: Impressions, rounds: Rounds, examination: Any = None, clip: f
         )
     else:
         known, found = log.propensity, _mean_by_position(log, log.propensity)
+    if log.exploration is not None and (np.diff(log.offsets) == 1).all():
+        weighed = click_weights(log, known * log.exploration, clip)
+        return WeightedLog(*lists_across_impressions(log, rounds, weighed.weights), found, weighed)
     weighed = click_weights(log, known, clip)
     return WeightedLog(*click_lists(rounds, weighed.weights), found, weighed)
 

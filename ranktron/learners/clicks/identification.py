@@ -16,6 +16,7 @@ Joined = npt.NDArray[np.bool_]  # by position and position
 REMEDY = "let a second ranker show other orders, or draw some pages at random"
 CENTRAL = (1.0, 99.0)  # percentiles: positions overlap if these ranges do
 _ROWS = 2000  # of a position that are looked at for overlap
+_FEW = 10  # rows that say nothing of overlap
 _RIDGE = 1e-6
 
 
@@ -164,8 +165,9 @@ def unconnected(groups: Sequence[Sequence[int]]) -> str:
 def overlaps(log: Impressions, X: Features) -> Joined:
     """The pairs of positions whose documents have similar features: no linear function of them tells the two apart.
 
-    Along the direction that separates two positions best (Fisher's discriminant), the central 98 % of their rows must
-    overlap. Where they do, a model of relevance compares the positions; it cannot be checked there.
+    Along the direction that separates two positions best (Fisher's discriminant of half of their rows), the central
+    98 % of their other rows must overlap. Where they do, a model of relevance compares the positions; it cannot be
+    checked there. Positions with a few rows count as overlapping.
 
     Parameters
     ----------
@@ -179,24 +181,25 @@ def overlaps(log: Impressions, X: Features) -> Joined:
     Hager, Zoeter and de Rijke, *Unidentified and confounded? Understanding two-tower models for unbiased learning to
     rank*, ICTIR 2025.
     """
-    rows = [_some(np.flatnonzero(log.position == k + 1)) for k in range(log.n_positions)]
+    rng = np.random.default_rng(0)
+    rows = [rng.permutation(np.flatnonzero(log.position == k + 1))[:_ROWS] for k in range(log.n_positions)]
     dense = np.asarray(X.dense() if isinstance(X, Sparse) else X, float)
-    parts = [dense[chosen] for chosen in rows]
-    every = np.concatenate(parts)
+    every = dense[np.concatenate(rows)]
     scale = np.where(every.std(axis=0) > 0.0, every.std(axis=0), 1.0)
-    parts = [(part - every.mean(axis=0)) / scale for part in parts]
-    means = [part.mean(axis=0) if len(part) else np.zeros(every.shape[1]) for part in parts]
-    around = np.concatenate([part - mean for part, mean in zip(parts, means, strict=True)])
-    inverse = np.linalg.inv(around.T @ around / len(around) + _RIDGE * np.eye(every.shape[1]))
-    joined = np.zeros((len(parts), len(parts)), bool)
-    for k, one in enumerate(parts):
-        for j in range(k):
-            if len(one) and len(parts[j]):
+    fitted, held = ([(dense[half] - every.mean(axis=0)) / scale for half in halves] for halves in _halve(rows))
+    means = [part.mean(axis=0) if len(part) else np.zeros(every.shape[1]) for part in fitted]
+    around = np.concatenate([part - mean for part, mean in zip(fitted, means, strict=True)])
+    inverse = np.linalg.inv(around.T @ around / max(len(around), 1) + _RIDGE * np.eye(every.shape[1]))
+    joined = np.ones((len(rows), len(rows)), bool)
+    for k, one in enumerate(held):
+        for j, other in enumerate(held[:k]):
+            if min(len(one), len(other)) >= _FEW:
                 direction = inverse @ (means[k] - means[j])
-                a, b = (np.percentile(part @ direction, CENTRAL) for part in (one, parts[j]))
-                joined[k, j] = a[0] <= b[1] and b[0] <= a[1]
-    return joined | joined.T
+                a, b = (np.percentile(part @ direction, CENTRAL) for part in (one, other))
+                joined[k, j] = joined[j, k] = a[0] <= b[1] and b[0] <= a[1]
+    return joined
 
 
-def _some(rows: Integers) -> Integers:
-    return rows[:: max(1, len(rows) // _ROWS)]
+def _halve(rows: Sequence[Integers]) -> tuple[list[Integers], list[Integers]]:
+    """Half of the rows of each position, which find the direction, and the others, which are looked at along it."""
+    return [each[: len(each) // 2] for each in rows], [each[len(each) // 2 :] for each in rows]

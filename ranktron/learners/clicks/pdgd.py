@@ -1,6 +1,7 @@
 """PDGD: pairwise differentiable gradient descent, from the clicks on rankings that are drawn."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ranktron.learners.base import WeightVectorLearner
 from ranktron.learners.clicks.plackett_luce import draw_ranking, log_sum_below, swap_weight
 from ranktron.learners.linear import as_weights, overflow, stored_count
 from ranktron.learners.pending_rounds import PendingRound
+from ranktron.learners.start import Start, stored_start
 from ranktron.types import Features, Feedback, Floats, Integers, Ranking, Round, State, Step
 from ranktron.types.validation import check_count
 
@@ -113,6 +115,9 @@ class PDGD(WeightVectorLearner):
     click; R* is R with i and j swapped. The weight ρ undoes the bias of what stands higher being seen more often:
     the expected step is a sum of differences x_i − x_j whose signs are those of the users' preferences.
 
+    `begin` sets w_1, which is 0 otherwise, and the ball around it that each step is projected onto, if any. The draws
+    depend on the length of the weights: longer ones draw less.
+
     A label above 0 is a click, 0 is none. Of a shown document that is not in the feedback nothing is known: it takes
     part in no pair. Feedback may come late; it is learnt at the scores that the ranking was drawn by.
 
@@ -157,7 +162,9 @@ class PDGD(WeightVectorLearner):
     seed: int = 0
     average: bool = False
     exploration_price: float = 1.0
+    begins: ClassVar = True
     rounds: int = field(default=0, init=False)
+    start: Start | None = field(default=None, init=False, repr=False)  # w_1, and the ball around it; None: w_1 = 0
     w: Floats = field(init=False, repr=False)
     lagged_sum: Floats = field(init=False, repr=False)
 
@@ -184,6 +191,9 @@ class PDGD(WeightVectorLearner):
         """A user who sees the first k documents and clicks each that has a label above 0."""
         items = ranking.order[: self.k]
         return Feedback._make((items, (round.labels[items] > 0.0).astype(float)))
+
+    def begin(self, start: Start) -> None:
+        self.start, self.w = start.check(self.n_features), start.weights.copy()
 
     def rank(self, X: Features, number: int) -> Ranking:
         check_features(X, self.n_features)
@@ -216,6 +226,8 @@ class PDGD(WeightVectorLearner):
         if not taken:
             raise DataError(overflow(number))
         self.rounds += 1
+        if self.start is not None:
+            self.start.keep(self.w, self.lagged_sum, t)
         return loss
 
     def _shown(self, X: Features, ranking: Ranking) -> tuple[Floats, float]:
@@ -251,8 +263,10 @@ class PDGD(WeightVectorLearner):
         )
 
     def state(self) -> State:
-        return {"rounds": self.rounds, "w": self.w.copy(), "lag": self.lagged_sum.copy()}
+        start = {} if self.start is None else self.start.state()
+        return {"rounds": self.rounds, "w": self.w.copy(), "lag": self.lagged_sum.copy(), **start}
 
     def restore(self, state: State) -> None:
         w, lagged_sum = (as_weights(state[name], self.n_features) for name in ("w", "lag"))
-        self.rounds, self.w, self.lagged_sum = stored_count(state, "rounds"), w, lagged_sum
+        rounds, start = stored_count(state, "rounds"), stored_start(state, self.n_features)
+        self.rounds, self.w, self.lagged_sum, self.start = rounds, w, lagged_sum, start

@@ -21,7 +21,8 @@ from ranktron.learners.pairwise.learner import UNBOUNDED, Pairwise, check_bound
 from ranktron.learners.pairwise.outputs import Output
 from ranktron.learners.pairwise.pairs import Documents, Pairs
 from ranktron.learners.schedule import Fit, History, Schedule, Validation
-from ranktron.metrics import Metric, evaluate, metric
+from ranktron.metrics import Metric, metric
+from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.types import Floats, Integers, State
 
 ONE_GRADE, REMOVED = "queries of one grade", "pairs removed by the alpha-bound"
@@ -183,7 +184,7 @@ class MemberWeights:
             hypotheses.value[0] = self._value(hypotheses.w)
 
     def _value(self, w: Floats) -> float:
-        return evaluate(linear_scores(self.rounds.X, w), self.rounds, [self.metric]).means[str(self.metric)]
+        return evaluate_rounds(self.rounds, linear_scores(self.rounds.X, w), [self.metric]).means[str(self.metric)]
 
 
 def train_together(

@@ -207,11 +207,15 @@ def _weight(learner: TopKRecord) -> float:
 
 
 @jit
-def _project(w: Floats, length: float, radius: float) -> None:
-    """Scales w, of this length, back onto the ball."""
+def _project(w: Floats, centre: Floats, radius: float) -> None:
+    """Moves w onto the ball, straight towards its centre."""
+    squared = 0.0
+    for j in range(w.shape[0]):
+        squared += (w[j] - centre[j]) ** 2
+    length = np.sqrt(squared)
     if length > radius:
         for j in range(w.shape[0]):
-            w[j] *= radius / length  # step 11
+            w[j] = centre[j] + (w[j] - centre[j]) * (radius / length)  # step 11
 
 
 @jit
@@ -240,15 +244,14 @@ def take_step(
         return False
     # Adaptive steps are AdaGrad's, one per coordinate (Duchi, Hazan and Singer, 2011). Projecting onto the ball is a
     # multiplication (projected online gradient descent: Zinkevich, 2003).
-    length = 0.0
     for j in range(d):
         total[j] += weight * w[j]
         squares[j] += z[j] * z[j]
         scale = np.sqrt(squares[j]) if adaptive else 1.0
         if scale > 0.0:
             w[j] -= eta * z[j] / scale  # Algorithm 1, step 10
-        length += w[j] * w[j]
-    _project(w, np.sqrt(length), learner[0]["radius"])
+    if learner[0]["radius"] < np.inf:
+        _project(w, vectors[4], learner[0]["radius"])
     return True
 
 
@@ -257,7 +260,7 @@ def take_step_rows(
     learner: TopKRecord, vectors: Floats, X: FeatureArrays, gradient: Floats, drift: Floats, drift_columns: Columns,
     factor: float, eta: float,
 ) -> bool:  # fmt: skip
-    """The same for sparse rows. The last vector is 0 before and after: only columns with entries are visited."""
+    """The same for sparse rows. The fourth vector is 0 before and after: only columns with entries are visited."""
     vectors = borrow(vectors)
     w, total, squares, z = vectors[0], vectors[1], vectors[2], vectors[3]
     adaptive, weight = learner[0]["adaptive"], _weight(learner)
@@ -281,10 +284,7 @@ def take_step_rows(
                     w[j] -= eta * z[j] / scale
                 z[j] = 0.0
     if learner[0]["radius"] < np.inf:
-        length = 0.0
-        for j in range(w.shape[0]):
-            length += w[j] * w[j]
-        _project(w, np.sqrt(length), learner[0]["radius"])
+        _project(w, vectors[4], learner[0]["radius"])
     return True
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ranktron.learners.base import CompiledPass, WeightVectorLearner
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.linear import as_weights, overflow, stored_count, stored_number
 from ranktron.learners.pending_rounds import PendingRound
+from ranktron.learners.start import Start, stored_start
 from ranktron.learners.top_k.estimator import Decomposed, as_outlined, check_decomposed, inverse_propensities
 from ranktron.learners.top_k.exploration import uniform_scores
 from ranktron.learners.top_k.kernels import (
@@ -69,7 +70,8 @@ class TopK(WeightVectorLearner):
     adaptive : bool
         Divide each coordinate's step by the root of its squared gradients so far (AdaGrad).
     radius : float
-        U; with adaptive steps the projection is still the Euclidean one.
+        U; with adaptive steps the projection is still the Euclidean one. The ball is around 0, or around the weights of
+        `begin`, whose `trust` is another radius of it: the smaller one holds.
     shortlist : int
         Explore among that many best-scored documents only; 0 means among all. The learner then minimises the loss on
         the shortlist: it learns nothing about documents that never come near the top.
@@ -133,8 +135,11 @@ class TopK(WeightVectorLearner):
     weighted_average: bool = False
     examination: Examination | None = None
     exploration_price: float = 1.0
+    begins: ClassVar = True
+    start: Start | None = field(default=None, init=False, repr=False)  # w_1, and the ball around it; None: w_1 = 0
     record: TopKRecord = field(init=False, repr=False)  # settings for kernels, and what they count
-    # rows: w, its (weighted) sum over rounds, the sums of squares of steps, and a step, which is 0 between rounds
+    # rows: w, its (weighted) sum over rounds, the sums of squares of steps, a step, which is 0 between rounds, and the
+    # centre of the ball
     vectors: Floats = field(init=False, repr=False)
     compiled: bool = field(init=False, repr=False)  # whether rounds with a matrix are learnt in a single kernel
 
@@ -146,7 +151,7 @@ class TopK(WeightVectorLearner):
                 f"{type(self.surrogate).__name__} is not linear in the label: what corrects clicks on average would "
                 "not correct its gradient; take Squared, or labels"
             )
-        self.vectors, self.record = np.zeros((4, self.n_features)), np.zeros(1, TOP_K)
+        self.vectors, self.record = np.zeros((5, self.n_features)), np.zeros(1, TOP_K)
         for name in vars(self).keys() & set(TOP_K.names or ()):
             self.record[name] = getattr(self, name)
         coordinates = self.surrogate.coordinates
@@ -173,6 +178,16 @@ class TopK(WeightVectorLearner):
     def w(self, w: Floats) -> None:
         self.vectors = self.vectors.copy()  # arrays that were taken from it stay as they are
         self.vectors[0] = w
+
+    def begin(self, start: Start) -> None:
+        self.w = start.check(self.n_features).weights
+        self._centre(start)
+
+    def _centre(self, start: Start | None) -> None:
+        """Moves the ball: its centre, and its radius."""
+        self.start = start
+        self.vectors[4] = 0.0 if start is None else start.weights
+        self.record["radius"] = self.radius if start is None else min(self.radius, start.trust)
 
     @property
     def coef(self) -> Floats:
@@ -338,16 +353,18 @@ class TopK(WeightVectorLearner):
         return played
 
     def state(self) -> State:
-        w, total, squares, _ = self.vectors.copy()
-        lost = float(self.record["floor_bias"][0])
-        return {"rounds": self.rounds, "lost": lost, "w": w, "total": total, "squares": squares}
+        w, total, squares, _, _ = self.vectors.copy()
+        lost, start = float(self.record["floor_bias"][0]), {} if self.start is None else self.start.state()
+        return {"rounds": self.rounds, "lost": lost, "w": w, "total": total, "squares": squares, **start}
 
     def restore(self, state: State) -> None:
         vectors = np.zeros_like(self.vectors)
         for row, name in enumerate(("w", "total", "squares")):
             vectors[row] = as_weights(state[name], self.n_features)
         rounds, lost = stored_count(state, "rounds"), stored_number(state, "lost")
+        start = stored_start(state, self.n_features)
         self.vectors, self.record["rounds"], self.record["floor_bias"] = vectors, rounds, lost
+        self._centre(start)
 
     def _received(self, m: int) -> int:
         """How many labels of m documents come back; lists that are too short are refused."""

@@ -7,14 +7,16 @@ response objects.
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from inspect import isawaitable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
+from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import structs
@@ -59,7 +61,8 @@ class Action:
     """A method at a path: its scope, the types of request and answer, and its function (request, path) -> answer.
 
     `takes` is a type, bytes for a binary body, or None for no body; `scope` None means anyone. `upload` is the function
-    for a binary body, where `run` is the one for JSON.
+    for a binary body, where `run` is the one for JSON. It takes the parameters of `query` as a dict of that name; their
+    values are JSON schemas.
     """
 
     method: str
@@ -70,6 +73,7 @@ class Action:
     gives: Any
     run: Callable[..., Any]
     upload: Callable[..., Any] | None = None
+    query: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -134,6 +138,8 @@ class Endpoint:
 
     async def _act(self, action: Action, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes]) -> Any:
         path = scope["path_params"]
+        if action.query:
+            path = {**path, "query": _query(scope, action.query)}
         if action.takes is None:
             answer = action.run(**path)
         else:
@@ -169,9 +175,32 @@ class Endpoint:
         try:
             return self.decoders[action.method].decode(body)
         except msgspec.ValidationError as error:
-            raise RequestError(422, "invalid", str(error)) from None
+            raise RequestError(422, "invalid", str(error) + _meant_field(str(error), action.takes)) from None
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             raise RequestError(400, "malformed", f"the body is not valid JSON: {error}") from None
+
+
+def _meant_field(complaint: str, kind: Any) -> str:
+    """The field of a request that an unknown one may stand for, as a question; empty if there is none like it."""
+    unknown = re.search(r"unknown field `(.*?)`$", complaint)  # of the request itself, not of an object within it
+    kinds = get_args(kind) or (kind,)
+    fields = [field for each in kinds for field in getattr(each, "__struct_encode_fields__", ())]
+    near = difflib.get_close_matches(unknown[1], fields, n=1, cutoff=0.5) if unknown else []
+    return f" (did you mean `{near[0]}`?)" if near else ""
+
+
+def _query(scope: Scope, known: Collection[str]) -> dict[str, str]:
+    """The parameters after the question mark; each is known, and given once."""
+    try:
+        given = parse_qsl(scope.get("query_string", b"").decode("ascii"), keep_blank_values=True)
+    except UnicodeDecodeError:
+        raise RequestError(422, "bad_query", "the address has characters that are not ASCII") from None
+    for name, _ in given:
+        if name not in known:
+            raise RequestError(422, "bad_query", f"there is no parameter {name!r} here, but {', '.join(known)}")
+    if len(dict(given)) < len(given):
+        raise RequestError(422, "bad_query", "a parameter is given twice")
+    return dict(given)
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
+from ranktron.learners.per_user import MAX_USERS
 from ranktron.service.http.endpoint import BYTES, Action, Content, answer_in_turns, read_in_turns
 from ranktron.service.ingest import ingestion as i
 from ranktron.service.replication.journal_feed import FollowRequest, RoundsRequest, decode_message, encode_message
@@ -18,6 +20,7 @@ from ranktron.store.errors import RequestError
 from ranktron.store.experiments import messages as e
 from ranktron.store.messages import FeedbackRequest
 from ranktron.store.rankers.features import MAX_CHUNK
+from ranktron.store.rankers.models import NewStart
 
 PAGES = Path(__file__).parents[1] / "pages"
 _KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -28,6 +31,11 @@ _PAGE_HEADERS = (
     (b"cache-control", b"no-cache"),
 )
 _ONE = "/v1/rankers/{name}"
+_START: dict[str, dict[str, Any]] = {  # of a model file
+    "as": {"type": "string", "description": "online algorithm that starts from the weights of the model file"},
+    "trust": {"type": "number", "exclusiveMinimum": 0, "description": "with `as`: how far weights may go from these"},
+    "per": {"enum": ["user"], "description": "with `as`: each user has weights of their own on top of everybody's"},
+}
 _EXPERIMENT = "/v1/experiments/{name}"
 
 
@@ -105,16 +113,18 @@ def _source_actions(service: RankingService) -> list[Action]:
 
 
 def _ranker_actions(service: RankingService) -> list[Action]:
-    def make(request: m.Definition, name: str) -> Any:
+    def make(request: m.Definition, name: str, query: dict[str, str]) -> Any:
+        if query:
+            raise RequestError(422, "bad_query", "`as` and `trust` belong to model files: a definition has fields")
         return service.create(name, request)
 
-    def take(request: bytes, name: str) -> Any:
-        return service.create_from_model(name, request)
+    def take(request: bytes, name: str, query: dict[str, str]) -> Any:
+        return service.create_from_model(name, request, _new_start(query))
 
     how = "Make a ranker, from a definition or from a model file"
     return [
         Action("GET", "/v1/rankers", "All rankers", "rank", None, m.RankersAnswer, service.rankers),
-        Action("PUT", _ONE, how, "admin", m.Definition, m.RankerAnswer, make, take),
+        Action("PUT", _ONE, how, "admin", m.Definition, m.RankerAnswer, make, take, _START),
         Action("GET", _ONE, "A ranker", "rank", None, m.RankerAnswer, service.ranker),
         Action("DELETE", _ONE, "Delete a ranker and all it has learnt", "admin", None, None, service.delete),
     ]
@@ -124,8 +134,8 @@ def _version_actions(service: RankingService) -> list[Action]:
     def model(name: str) -> Content:
         return Content(service.model(name).to_bytes(), BYTES)
 
-    def start(request: bytes, name: str) -> Any:
-        return service.set_model(name, request)
+    def start(request: bytes, name: str, query: dict[str, str]) -> Any:
+        return service.set_model(name, request, _new_start(query))
 
     def rollback(request: m.RollbackRequest, name: str) -> Any:
         return service.rollback(name, request)
@@ -133,10 +143,12 @@ def _version_actions(service: RankingService) -> list[Action]:
     def release(name: str, version: str) -> Any:
         return service.release(name, _number(version, "unknown_version", "versions are whole numbers"))
 
-    versions = f"{_ONE}/versions"
+    versions, forget = f"{_ONE}/versions", "Forget a user, and what was learnt from them"
+    why = "Start from a trained model, or from its weights"
     return [
+        Action("DELETE", f"{_ONE}/users/{{user}}", forget, "admin", None, m.ForgetAnswer, service.forget),
         Action("GET", f"{_ONE}/model", "The model file", "rank", None, bytes, model),
-        Action("POST", f"{_ONE}/model", "Start from a trained model", "admin", bytes, m.RankerAnswer, start),
+        Action("POST", f"{_ONE}/model", why, "admin", bytes, m.RankerAnswer, start, query=_START),
         Action("GET", versions, "The kept versions", "rank", None, m.VersionsAnswer, service.versions),
         Action("POST", versions, "Keep the present version", "admin", None, m.VersionsAnswer, service.keep),
         Action("DELETE", f"{versions}/{{version}}", "Delete a kept version", "admin", None, m.VersionsAnswer, release),
@@ -191,6 +203,23 @@ def _server_actions(service: RankingService, telemetry: Telemetry) -> list[Actio
         Action("GET", "/", "The dashboard", None, None, str, lambda: page("index.html")),
         Action("GET", "/static/{file}", "A file of the dashboard", None, None, str, lambda file: page(file)),
     ]
+
+
+def _new_start(query: dict[str, str]) -> NewStart | None:
+    """The learner that starts from the weights of a model file; None for the model itself."""
+    if query.get("per", "user") != "user":
+        raise RequestError(422, "bad_query", f"`per` must be user, not {query['per']!r}")
+    if "as" not in query:
+        if query:
+            raise RequestError(422, "bad_query", "`trust` and `per` are of a learner that starts: name it, with `as`")
+        return None
+    try:
+        trust = float(query["trust"]) if "trust" in query else None
+    except ValueError:
+        trust = nan
+    if trust is not None and not 0.0 < trust < inf:
+        raise RequestError(422, "bad_query", f"`trust` must be a number above 0, not {query['trust']!r}")
+    return NewStart(query["as"], trust, MAX_USERS if "per" in query else 0)
 
 
 def _number(text: str, code: str, complaint: str) -> int:

@@ -191,7 +191,7 @@ async def _make_ranker(service: RankingService, file: Path) -> None:
 
 
 def _list_quarantined(service: RankingService) -> str:
-    rankers = service.quarantined.values()
+    rankers = service.engine.quarantined.values()
     if not rankers:
         return ""
     return f"{len(rankers)} set aside: {', '.join(f'{ranker.name} ({ranker.reason})' for ranker in rankers)}. "

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, field
 
-from ranktron.service.awaiting import AwaitedWriter, awaitable
-from ranktron.service.sealed_rounds import SealedRoundBook, row_of
+from ranktron.service.awaiting import awaitable
+from ranktron.service.sealed_rounds import SealedRoundBook
+from ranktron.store.engine import sealable_entry
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import JournalEntry
 from ranktron.store.journal.journal import AdvanceSource, Append, Job, Journal
 from ranktron.store.messages import FeedbackRequest, Name, Number, RequestBody, ResponseBody
-from ranktron.store.rankers import feedback as feedbacks
-from ranktron.store.rankers.journal_writer import refusal
+from ranktron.store.rankers.journal_writer import JournalWriter, refusal
 from ranktron.store.rankers.live_ranker import LiveRanker
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Ingestion:
     """Applies batches of feedback from sources to the rankers of a service."""
 
     def __init__(
-        self, service: RankingService, journal: Journal, writer: AwaitedWriter, sealed: SealedRoundBook
+        self, service: RankingService, journal: Journal, writer: JournalWriter, sealed: SealedRoundBook
     ) -> None:
         self._service, self._journal, self._writer, self._sealed = service, journal, writer, sealed  # fixed
         self._locks: dict[str, asyncio.Lock] = {}  # by source, held during a batch: one at a time; only grows
@@ -151,12 +151,8 @@ class Ingestion:
 
     def _entry(self, live: LiveRanker, item: FeedbackRequest) -> tuple[JournalEntry | None, Any]:
         """The entry to append for one item, and the row of its sealed round; None if it repeats known feedback."""
-        sealed = None if item.carry is None else self._sealed.open(live, item, item.carry)
-        entry = feedbacks.check_feedback(live, item, None if sealed is None else sealed.shown)
-        row = None
-        if sealed is not None and isinstance(entry, JournalEntry) and entry.kind == "feedback":
-            row = row_of(sealed, entry)
-            entry = self._sealed.first_result(live, entry) or entry
+        seal = None if item.carry is None else self._sealed.open(live, item, item.carry)
+        entry, row = sealable_entry(live, item, seal)
         return (entry, row) if isinstance(entry, JournalEntry) else (None, None)
 
     def _write(
@@ -169,7 +165,7 @@ class Ingestion:
         for entry, row in entries:
             append, result = self._writer.prepared(live, entry, entry.round, sealed=row)
             jobs.append(append)
-            futures.append(result)
+            futures.append(awaitable(result))
         self._journal.put(*jobs)
         return futures
 

@@ -23,12 +23,12 @@ from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import FeedEntry
 from ranktron.store.journal.journal import StoredRanker, StoreRound
 from ranktron.store.rankers import open_rounds
+from ranktron.store.rankers.journal_writer import JournalWriter
 from ranktron.store.rankers.live_ranker import LiveRanker
 from ranktron.store.rankers.models import encode_definition
 from ranktron.store.rankers.recovery import take_snapshot
 
 if TYPE_CHECKING:
-    from ranktron.service.awaiting import AwaitedWriter
     from ranktron.service.service import RankingService
 
 _BUFFER_BYTES = 16_000_000  # of a ranker's recent entries; a follower further behind gets a copy
@@ -105,7 +105,7 @@ class RoundsAnswer(Struct, frozen=True):
 class JournalFeed:
     """Recent entries of each ranker while there are followers; answers the followers' requests."""
 
-    def __init__(self, service: RankingService, writer: AwaitedWriter) -> None:
+    def __init__(self, service: RankingService, writer: JournalWriter) -> None:
         self._service, self._writer = service, writer  # fixed
         self._recent: dict[int, deque[FeedEntry]] = {}  # by incarnation; `add` appends, drops the oldest, and clears
         self._bytes: dict[int, int] = {}  # sizes of the same, by incarnation
@@ -113,12 +113,16 @@ class JournalFeed:
         self._last_request = float("-inf")  # monotonic time of the last request of any follower; set by `follow`
         self._entry_added = asyncio.Event()  # wakes long polls; `add` sets it once and replaces it by a new one
 
-    def add(self, live: LiveRanker, entry: FeedEntry) -> None:
-        """Buffers an entry that is on disk, just before it is applied."""
+    def add(self, live: LiveRanker, entry: FeedEntry | None) -> None:
+        """Buffers an entry that is on disk, just before it is applied; without one, followers load a copy anew."""
         if monotonic() - self._last_request > _FOLLOWER_TIMEOUT:
             self._recent.clear()
             self._bytes.clear()
             self._writer.followed = None
+            return
+        if entry is None:
+            self._recent.pop(live.incarnation, None)
+            self._bytes.pop(live.incarnation, None)
             return
         recent = self._recent.setdefault(live.incarnation, deque())
         recent.append(entry)
@@ -173,7 +177,7 @@ class JournalFeed:
             for number, (shown_by, body) in request.rounds.items()
             if shown_by != kind or not self._store_round(live, number, body)
         ]
-        self._service.drop_rounds(live)
+        self._service.engine.drop_rounds(live)
         first = live.rounds.next
         if request.lease and request.kind in (0, kind):
             self._writer.spare_number(live)

@@ -23,8 +23,9 @@ from ranktron.store.experiments.messages import (
 from ranktron.store.experiments.rounds import CountedOutcome, ShownPage, read_outcome, read_page, read_state
 from ranktron.store.experiments.tally import Agreement, Tally
 from ranktron.store.journal.entries import JournalEntry, encode
-from ranktron.store.journal.journal import Promise, StoredRanker
+from ranktron.store.journal.journal import StoredRanker
 from ranktron.store.messages import RankRequest
+from ranktron.store.promises import Promise
 from ranktron.store.rankers.features import check_ids
 from ranktron.store.rankers.open_rounds import OpenRoundBook, RoundIds
 
@@ -107,7 +108,7 @@ class LiveExperiment:
 
     def rank(self, request: ExperimentRankRequest) -> tuple[ExperimentRankAnswer, int, bytes]:
         """The page to show, with the number and the bytes of its round."""
-        check_ids(request.documents)
+        check_ids([document.id for document in request.documents])
         number, at = self.rounds.next, self.rounds.now()
         if self.definition.method == "apprentice":
             page, order = self._shadowed(request, number, at)
@@ -136,7 +137,7 @@ class LiveExperiment:
         index = assigned_arm(user[0], self.shares) if self.shows is None else self.shows
         arm, documents, arm_round = self.arms[index], request.documents, None
         if arm.definition.version is None:
-            answer = arm.rank(RankRequest(documents, request.query))
+            answer = arm.rank(RankRequest(documents, request.query, request.user))
             order, arm_round = [ranked.id for ranked in answer.ranking], answer.round
         else:
             order = [documents[item].id for item in arm.order(documents).tolist()]

@@ -75,7 +75,6 @@ class ExperimentRankRequest(RankRequest):
     In apprentice mode, `shown` has the ids in the order of the client's own system.
     """
 
-    user: Annotated[str, Meta(max_length=200)] = ""
     shown: list[Name] | None = None
 
 

@@ -15,38 +15,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ranktron import __version__
 from ranktron.errors import DataError
 from ranktron.store.journal.snapshots import Snapshots
+from ranktron.store.promises import CallerThread, Promise
 
 Done = Callable[[Any], None]
 Failed = Callable[[BaseException], None]
 _T = TypeVar("_T")
-
-
-class Promise(Protocol[_T]):
-    """The future of a write: one of asyncio or of concurrent.futures."""
-
-    def done(self) -> bool: ...
-
-    def result(self) -> _T: ...
-
-    def set_result(self, result: _T, /) -> None: ...
-
-    def set_exception(self, exception: BaseException, /) -> None: ...
-
-
-class CallerThread(Protocol):
-    """The thread that puts jobs and runs their callbacks: an event loop of asyncio, or anything with these methods."""
-
-    def call_soon(self, callback: Callable[..., object], *args: Any) -> object:
-        """Schedules a callback on this thread; called from it."""
-        ...
-
-    def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> object:
-        """Schedules a callback on this thread in `delay` seconds; called from it."""
-        ...
-
-    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> object:
-        """Schedules a callback on this thread; called from another one."""
-        ...
 
 
 FORMAT = 1  # of journals; other formats are refused
@@ -189,13 +162,21 @@ class AdvanceSource(NamedTuple):
     dead: tuple[tuple[int, str, bytes], ...] = ()
 
 
+class Erase(NamedTuple):
+    """Erases the bodies of entries and the rounds that a person has seen; checksums of entries stay, for the chain."""
+
+    ranker: int
+    versions: Sequence[int]
+    rounds: Sequence[int]
+
+
 class Call(NamedTuple):
     """Calls a function on the writer's thread, after all earlier jobs; a write that it returns is executed."""
 
     function: Callable[[], Write | None]
 
 
-Write = AddRanker | Reserve | Settle | RecordClock | RemoveRanker | DropRounds | Prune | AdvanceSource | Call
+Write = AddRanker | Reserve | Settle | RecordClock | RemoveRanker | DropRounds | Prune | AdvanceSource | Erase | Call
 
 
 @dataclass(frozen=True)
@@ -256,8 +237,11 @@ class Journal(Protocol):
         """The version of the last entry; 0 if there is none."""
         ...
 
-    def entries(self, ranker: int) -> Iterator[Logged]:
-        """The entries in order, each with the round that it answers; read in pages."""
+    def entries(self, ranker: int, after: int = 0) -> Iterator[Logged]:
+        """The entries after a version in order, each with the round that it answers; read in pages.
+
+        Once the writer has started, on any thread, as of the last commit.
+        """
         ...
 
     def before_answers(self, ranker: int, count: int) -> int:
@@ -306,6 +290,14 @@ class Journal(Protocol):
         """Starts the writer; `superseded` is called when another server has begun a later term."""
         ...
 
+    def create_future(self) -> Promise[Any]:
+        """A promise of the caller's thread; only after the writer has started."""
+        ...
+
+    def offload(self, function: Callable[[], _T]) -> Promise[_T]:
+        """Runs a function on another thread, for the caller's thread to wait for."""
+        ...
+
     def put(self, *jobs: Job | Append) -> None:
         """Puts jobs, on the caller's thread; they are written in this order.
 
@@ -313,8 +305,12 @@ class Journal(Protocol):
         """
         ...
 
-    def put_later(self, job: StoreRound) -> None:
-        """Puts a job without a callback; it may wait some milliseconds to share a commit."""
+    def put_later(self, job: StoreRound | Append) -> None:
+        """Puts a job that may wait some milliseconds to share a commit."""
+        ...
+
+    def release_lock(self) -> None:
+        """Lets go of the folder in a child after a fork, where the journal is not used."""
         ...
 
     def close(self) -> None:

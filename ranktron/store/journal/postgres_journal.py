@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache
@@ -267,6 +268,12 @@ class PostgresDatabase:
         with _journal_errors(), self._connection.cursor() as cursor:
             cursor.executemany(_translate(statement), rows)
 
+    def overwrite_deleted(self) -> None:
+        """Nothing to do: what is deleted goes with the next `VACUUM`."""
+
+    def scrub(self) -> None:
+        """Nothing to do."""
+
     def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._reader.execute(statement, values)
 
@@ -340,25 +347,34 @@ class _Reader:
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
-        self._connection: psycopg.Connection[Any] | None = None
+        self._lock = threading.Lock()  # held while the session is opened or closed, not while it executes
+        self._connection: psycopg.Connection[Any] | None = None  # replaced by `_session` if it was lost
+        self._closed = False  # no session is opened any more; set once, by `close`
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of a statement, in a transaction of its own."""
         with _journal_errors():
-            if self._connection is not None and not self._connection.closed:
-                with suppress(psycopg.OperationalError):  # the session may be lost: these statements are idempotent
-                    return self._fetch(self._connection, statement, values)
-            self.close()
-            self._connection = self._database.open_session()
-            return self._fetch(self._connection, statement, values)
+            with suppress(psycopg.OperationalError):  # the session may be lost: these statements are idempotent
+                return self._fetch(statement, values)
+            return self._fetch(statement, values)
 
-    def _fetch(self, connection: psycopg.Connection[Any], statement: str, values: Sequence[Any]) -> list[Any]:
-        cursor = connection.execute(_translate(statement), values, binary=True)
+    def _fetch(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        cursor = self._session().execute(_translate(statement), values, binary=True)
         return cursor.fetchall() if cursor.description else []
 
+    def _session(self) -> psycopg.Connection[Any]:
+        with self._lock:
+            if self._closed:  # a snapshot may still be on its way
+                raise JournalError("the journal is closed")
+            if self._connection is None or self._connection.closed:
+                self._connection = self._database.open_session()
+            return self._connection
+
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        with self._lock:
+            self._closed = True
+            if self._connection is not None:
+                self._connection.close()
 
 
 @contextmanager

@@ -112,10 +112,10 @@ def document_matrix(documents: Sequence[Document], names: Sequence[str], missing
     return X
 
 
-def check_ids(documents: Sequence[Document]) -> None:
+def check_ids(ids: Sequence[str]) -> None:
     """Refuses duplicate document ids."""
-    if len({document.id for document in documents}) < len(documents):
-        duplicate = first_repeated([document.id for document in documents])
+    if len(set(ids)) < len(ids):
+        duplicate = first_repeated(ids)
         raise RequestError(422, "duplicate_document", f"two documents have the id {duplicate!r}: ids must be unique")
 
 

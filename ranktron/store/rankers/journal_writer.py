@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from time import monotonic
 from typing import Any, Protocol
 
@@ -12,14 +11,13 @@ from ranktron.data import serialization
 from ranktron.errors import DataError
 from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError, not_leader, not_written, unknown_ranker
-from ranktron.store.journal.entries import FeedEntry, JournalEntry, Result, encode
+from ranktron.store.journal.entries import REPLACING, FeedEntry, JournalEntry, Result, encode
 from ranktron.store.journal.journal import (
     Append,
     Call,
     DropRounds,
     Job,
     Journal,
-    Promise,
     Prune,
     RemovedError,
     Reserve,
@@ -28,6 +26,7 @@ from ranktron.store.journal.journal import (
     UnknownOutcomeError,
     Write,
 )
+from ranktron.store.promises import Promise
 from ranktron.store.rankers import apply_entry
 from ranktron.store.rankers.live_ranker import LiveRanker
 from ranktron.store.rankers.open_rounds import OpenRoundBook
@@ -50,8 +49,11 @@ class JournalWriter:
 
     def __init__(self, journal: Journal, config: StoreConfig, live_rankers: Mapping[str, LiveRanker]) -> None:
         self.journal, self.config, self._live_rankers = journal, config, live_rankers
-        self.promise: Callable[[], Promise[Any]] = Future  # creates the futures it returns; set by the caller
-        self.followed: Callable[[LiveRanker, FeedEntry], None] | None = None  # gets entries while there are followers
+        self.followed: Callable[[LiveRanker, FeedEntry | None], None] | None = None  # gets entries while followed
+
+    def promise(self) -> Promise[Any]:
+        """A new promise, of the kind that the caller's thread hands out."""
+        return self.journal.create_future()
 
     def written(self, write: Write, *, patient: bool = False) -> Promise[Any]:
         """A future of the result of a write. If the write fails, so does the future; if `patient`, it gets None."""
@@ -78,10 +80,18 @@ class JournalWriter:
         answers: int | None = None,
         model: Model | None = None,
         sealed: SealedRow | None = None,
+        *,
+        later: bool = False,
     ) -> Promise[Result]:
-        """Appends an entry and applies it once it is on disk; a future of the result."""
+        """Appends an entry and applies it once it is on disk; a future of the result.
+
+        With `later` it may wait some milliseconds to share a commit.
+        """
         job, future = self.prepared(live, entry, answers, model, sealed)
-        self.journal.put(job)
+        if later:
+            self.journal.put_later(job)
+        else:
+            self.journal.put(job)
         return future
 
     def check_not_busy(self) -> None:
@@ -110,7 +120,7 @@ class JournalWriter:
                 live.rounds.open[entry.round] = sealed.body
             shown = live.rounds.open.get(entry.round) if entry.kind == "feedback" else None
             if self.followed is not None:
-                self.followed(live, FeedEntry(version, body, shown))
+                self.followed(live, None if entry.kind == "forget" else FeedEntry(version, body, shown))
             result = apply_entry.apply(live, entry, version, model)
             self.forget(live)
             if not future.done():
@@ -123,12 +133,12 @@ class JournalWriter:
 
         def failed(error: BaseException) -> None:
             live.rounds.unwritten.pop(answers, None)
-            live.closed = live.closed and entry.kind != "model"
+            live.closed = live.closed and entry.kind not in REPLACING
             if not future.done():
                 removed = isinstance(error, RemovedError)
                 future.set_exception(unknown_ranker(live.name) if removed else refusal(error))
 
-        live.closed = live.closed or entry.kind == "model"  # refuses rankings and feedback until it is applied
+        live.closed = live.closed or entry.kind in REPLACING  # refuses rankings and feedback until it is applied
         if answers is not None:
             live.rounds.unwritten[answers] = (entry, future)
         return Append(live.id, answers, body, done, failed, sealed), future
@@ -173,6 +183,8 @@ class JournalWriter:
                 live.snapshots.write(version, serialization.serialize({**content, "checksum": checksum}), pinned=pinned)
             except (DataError, OSError) as error:  # harmless: the journal is only not pruned
                 _logger.warning("no snapshot of %s: %s", live.name, error)
+                return None
+            if live.definition.history == "keep":
                 return None
             settled = live.snapshots.versions()[-2:-1]
             if not settled:

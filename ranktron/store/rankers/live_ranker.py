@@ -20,10 +20,11 @@ from ranktron.learners.base import BaseLearner
 from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.entries import Answered, JournalEntry, Result
-from ranktron.store.journal.journal import Promise
 from ranktron.store.journal.snapshots import Snapshots
 from ranktron.store.messages import Definition, Document, RankAnswer, Ranked, RankRequest
+from ranktron.store.promises import Promise
 from ranktron.store.rankers import open_rounds
+from ranktron.store.rankers.feature_window import FeatureWindow
 from ranktron.store.rankers.features import check_comparable, check_ids, document_matrix
 from ranktron.store.rankers.open_rounds import OpenRoundBook, RoundIds, StoredRound
 from ranktron.store.rankers.stats import Stats
@@ -39,6 +40,24 @@ class LastSnapshot(NamedTuple):
 
     version: int
     at: float | None
+
+
+class ShownList(NamedTuple):
+    """A list as shown: its open round by number, public id and bytes, the ids in order with their scores."""
+
+    number: int
+    round: int
+    ids: list[str]
+    scores: Floats
+    explored: bool
+    version: int
+    body: bytes
+
+    def answer(self) -> tuple[RankAnswer, int, bytes]:
+        """The answer to a client, with the number and the bytes of the round."""
+        pairs = enumerate(zip(self.ids, self.scores.tolist(), strict=True), 1)
+        ranking = [Ranked(id, score, position) for position, (id, score) in pairs]
+        return RankAnswer(self.round, ranking, self.explored, self.version), self.number, self.body
 
 
 class LiveRanker:
@@ -72,7 +91,10 @@ class LiveRanker:
 
     def start_from(self, model: Model) -> None:
         """Takes the learner, scaling and features of a model."""
-        self.template = replace(model, state={}, record={})  # the model without weights and record; start_from
+        # the model without weights, record and ranges: models that differ in these can answer each other's rounds
+        self.template = replace(model, state={}, record={}, ranges=None)  # start_from
+        self.ranges = model.ranges  # of its features in the training data, if it was trained; start_from
+        self.features = FeatureWindow(model.ranges, model.names)  # of the lists that it ranks; prepared and the engine
         self.learner: BaseLearner = model.learner()  # its weights; apply_entry alone updates it
         self.names, self.map = model.names, model.map  # copied from the template for speed
         self.k = self.learner.labels_received or self.config.received  # top documents that feedback may label
@@ -92,7 +114,7 @@ class LiveRanker:
     @property
     def model(self) -> Model:
         """The present model; equal states give equal bytes."""
-        return replace(self.template, state=self.learner.state())
+        return replace(self.template, state=self.learner.state(), ranges=self.ranges)
 
     @property
     def learns(self) -> str:
@@ -133,23 +155,28 @@ class LiveRanker:
     def rank(self, request: RankRequest) -> tuple[RankAnswer, int, bytes]:
         """The ranking to show, with the number and the bytes of its open round."""
         self.check_open()
-        X = self.matrix(request.documents)
-        features = self.mapped(X)
-        return self._open_round(request, X, features, self._ranking(features))
+        ids, X = [document.id for document in request.documents], self.matrix(request.documents)
+        return self.show(ids, X, request.query, request.user, stored=not request.carry).answer()
 
     def shadow(self, request: RankRequest, shown: Sequence[str]) -> tuple[RankAnswer, int, bytes]:
         """The same for a list that another system has ordered; its order counts as certain, with propensities 1."""
         self.check_open()
-        X = self.matrix(request.documents)
+        ids, X = [document.id for document in request.documents], self.matrix(request.documents)
         features = self.mapped(X)
-        ranking, places = self._ranking(features), {document.id: i for i, document in enumerate(request.documents)}
+        ranking, places = self._ranking(features, request.user), {id: i for i, id in enumerate(ids)}
         first = [places[document] for document in shown if document in places]
         if len(first) < len(shown) or len(set(first)) < len(first):
             raise RequestError(422, "wrong_order", "`shown` names documents of the list, each once")
         rest = argsort_descending(ranking.scores)
         order = np.concatenate([np.array(first, np.int64), rest[~np.isin(rest, first)]])
         ones = None if ranking.propensities is None else np.ones_like(ranking.propensities)
-        return self._open_round(request, X, features, Ranking(order, ranking.scores, ranking.number, propensities=ones))
+        certain = Ranking(order, ranking.scores, ranking.number, propensities=ones)
+        return self._open_round(ids, X, features, certain, request.query, request.user, stored=True).answer()
+
+    def show(self, ids: Sequence[str], X: Matrix, query: str = "", user: str = "", *, stored: bool = True) -> ShownList:
+        """Ranks documents whose features are prepared (`matrix`), and opens a round; `stored` unless it is sealed."""
+        features = self.mapped(X)
+        return self._open_round(ids, X, features, self._ranking(features, user), query, user, stored=stored)
 
     def best_order(self, documents: Sequence[Document]) -> Integers:
         """The documents by descending score, without exploration; opens no round."""
@@ -161,24 +188,34 @@ class LiveRanker:
         _check_finite(scores)
         return argsort_descending(scores)
 
-    def _ranking(self, features: Features) -> Ranking:
+    def _ranking(self, features: Features, user: str) -> Ranking:
         try:
-            return self.learner.rank(features, self.rounds.next)
+            return self.learner.of(user).rank(features, self.rounds.next)
         except DataError as error:
             raise RequestError(422, "not_rankable", str(error)) from None
 
     def _open_round(
-        self, request: RankRequest, X: Matrix, features: Features, ranking: Ranking
-    ) -> tuple[RankAnswer, int, bytes]:
-        documents, rounds = request.documents, self.rounds
-        order, scores = ranking.order.tolist(), ranking.scores[ranking.order]
+        self,
+        ids: Sequence[str],
+        X: Matrix,
+        features: Features,
+        ranking: Ranking,
+        query: str,
+        user: str,
+        *,
+        stored: bool,
+    ) -> ShownList:
+        if self.definition.history == "keep" and not user:
+            raise RequestError(422, "no_user", "this ranker can forget users (`history`): every ranking needs `user`")
+        rounds = self.rounds
+        scores = ranking.scores[ranking.order]
         _check_finite(scores)
-        shown = [
-            Ranked(documents[item].id, score, position)
-            for position, (item, score) in enumerate(zip(order, scores.tolist(), strict=True), 1)
-        ]
-        pending = self.learner.pending(features, ranking, self.k)
-        explained = 0 if request.carry else self.config.explained  # rows only for explanations are not sealed
+        order = [ids[item] for item in ranking.order.tolist()]
+        learner = self.learner.of(user)
+        pending, weights = learner.pending(features, ranking, self.k), self._weights
+        if stored and learner is not self.learner and learner.ranking_weights is not None:
+            weights = learner.ranking_weights.tobytes()
+        explained = self.config.explained if stored else 0  # rows only for explanations are not sealed
         rows = min(len(order), max(len(pending.shown), explained))
         propensities, top_rows = pending.propensities, X[ranking.order[:rows]]
         body = open_rounds.pack(
@@ -187,39 +224,51 @@ class LiveRanker:
                 rounds.now(),
                 self.version,
                 ranking.explored,
-                request.query,
+                query,
                 pending.size,
-                [ranked.id for ranked in shown[:rows]],
+                order[:rows],
                 scores[:rows].tobytes(),
                 top_rows.tobytes(),
-                b"" if self.map or request.carry else self._weights,
+                weights if stored and self.map is None else b"",
                 pending.shown.tobytes(),
                 pending.drift.tobytes(),
                 pending.constant,
                 None if propensities is None else propensities.tobytes(),
                 () if propensities is None else propensities.shape,
-                b"" if request.carry else self._contributions(top_rows),
+                self._contributions(top_rows, weights) if stored else b"",
                 pending.columns.tobytes(),
+                user,
             )
         )
-        answer = RankAnswer(rounds.ids.public(rounds.next), shown, ranking.explored, self.version)
         number, rounds.next = rounds.next, rounds.next + 1
-        if not request.carry:
+        if stored:
             rounds.open[number] = body
         rounds.recent.append(number)
         self.stats.showed(ranking.explored)
-        return answer, number, body
+        return ShownList(number, rounds.ids.public(number), order, scores, ranking.explored, self.version, body)
 
     def matrix(self, documents: Sequence[Document]) -> Matrix:
         """The features of documents, imputed and scaled; all must be finite."""
-        m = len(documents)
+        self.check_size(len(documents))
+        check_ids([document.id for document in documents])
+        return self.prepared(document_matrix(documents, self.names, self.accepts_missing))
+
+    def check_size(self, m: int) -> None:
+        """Refuses lists of too many documents."""
         if m > self.config.max_documents:
             raise RequestError(
                 413, "too_many_documents", f"{m} documents; at most {self.config.max_documents} are accepted"
             )
-        check_ids(documents)
-        imputer = self.template.imputer
-        X = document_matrix(documents, self.names, imputer is not None)
+
+    @property
+    def accepts_missing(self) -> bool:
+        """Whether the model fills in missing features."""
+        return self.template.imputer is not None
+
+    def prepared(self, X: Matrix) -> Matrix:
+        """Features of documents, imputed and scaled; all must be finite."""
+        self.features.note(X)
+        imputer, m = self.template.imputer, len(X)
         X = X if imputer is None else imputer.filled(X)
         if self.template.scaler is not None:
             X = self.template.scaler(X, np.array([0, m]))
@@ -233,11 +282,11 @@ class LiveRanker:
         """The features after the feature map, if any."""
         return X if self.map is None else self.map(X)
 
-    def _contributions(self, X: Matrix) -> bytes:
+    def _contributions(self, X: Matrix, weights: bytes) -> bytes:
         """The contributions of features to scores under a feature map; empty without one, where they are products."""
-        if self.curves is None or self.weights is None:
+        if self.curves is None or not weights:
             return b""
-        return self.curves.contributions(X, self.weights).tobytes()
+        return self.curves.contributions(X, np.frombuffer(weights)).tobytes()
 
     def drop(self, bytes_over: int = 0) -> None:
         """Drops the oldest rounds beyond the limits of number, age and bytes, except those being answered."""

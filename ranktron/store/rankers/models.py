@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from hashlib import sha256
+from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -16,8 +17,11 @@ from ranktron.data.maps.protocols import Explainable
 from ranktron.data.scaling import PerQuery
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import as_dense
+from ranktron.learners.base import BaseLearner
 from ranktron.learners.kernelized.rows import stored_documents
 from ranktron.learners.parameters import PRESETS
+from ranktron.learners.per_user import MAX_USERS, per_user
+from ranktron.learners.start import Start
 from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.journal import CAPACITY
@@ -25,6 +29,7 @@ from ranktron.store.messages import Definition, ListScale
 from ranktron.store.rankers.features import check_comparable, first_repeated
 from ranktron.training.algorithms import algorithm, find_preset, stored_algorithm
 from ranktron.training.model import Model
+from ranktron.training.starting import linear_start, starting_algorithms
 from ranktron.types import Feedback
 
 _logger = logging.getLogger("ranktron.service")
@@ -42,7 +47,7 @@ def complete(definition: Definition) -> Definition:
     except DataError as error:
         raise RequestError(422, "bad_parameters", str(error)) from None
     scale = definition.scale
-    if scale is None and not definition.model:  # a model has its own scaling
+    if scale is None and not definition.model and definition.start is None:  # a model and a start have their own
         scale = _WITHIN_LISTS.get(find_preset(definition.algorithm, PRESETS[0])["scale"])
     return structs.replace(definition, parameters=parameters, scale=None if scale == "none" else scale)
 
@@ -62,6 +67,12 @@ def blank_model(definition: Definition, config: StoreConfig) -> Model:
         learner = stored_algorithm(definition.algorithm).learner(len(names), definition.parameters)
     except DataError as error:
         raise RequestError(422, "bad_parameters", str(error)) from None
+    users = MAX_USERS if definition.per == "user" else 0
+    try:
+        learner = per_user(learner, users) if users else learner
+    except DataError as error:
+        raise RequestError(422, "bad_per", str(error)) from None
+    _begin(learner, definition)
     if not learner.learns_online and not definition.model:
         raise RequestError(
             422,
@@ -77,6 +88,7 @@ def blank_model(definition: Definition, config: StoreConfig) -> Model:
         len(names),
         feature_names=tuple(names),
         scaler=scaler,
+        users=users,
     )
     if definition.close_after is not None and not learner.labels_received:
         why = f"{definition.algorithm} does not know what users saw: rounds without feedback teach it nothing"
@@ -88,6 +100,29 @@ def blank_model(definition: Definition, config: StoreConfig) -> Model:
         raise RequestError(422, "bad_close_after", f"{dropped}: `close_after` must be less")
     _check_usable(model, config, "bad_parameters")
     return model
+
+
+def _begin(learner: BaseLearner, definition: Definition) -> None:
+    """Starts a learner from the weights of a definition."""
+    weights, trust = definition.start, definition.trust
+    if weights is None and trust is None:
+        return
+    if not learner.begins:
+        instead = f"take one of {', '.join(starting_algorithms())}"
+        raise RequestError(422, "bad_start", f"{definition.algorithm} does not start from given weights: {instead}")
+    try:
+        start = linear_start({} if weights is None else weights, definition.features)
+        learner.begin(Start(start.weights, inf if trust is None else trust))
+    except DataError as error:
+        raise RequestError(422, "bad_start", str(error)) from None
+
+
+class NewStart(NamedTuple):
+    """The learner to start from the weights of an uploaded model: an algorithm, `trust`, and how many users."""
+
+    algorithm: str
+    trust: float | None = None
+    users: int = 0
 
 
 class Upload(NamedTuple):
@@ -102,13 +137,18 @@ class Upload(NamedTuple):
     rounds: int
 
 
-def read_upload(data: bytes, definition: Definition | None, config: StoreConfig) -> Upload:
+def read_upload(data: bytes, definition: Definition | None, config: StoreConfig, new: NewStart | None = None) -> Upload:
     """Parses and checks a model file for an existing ranker, or for a new one if `definition` is None.
+
+    With `new` the model is that of a learner which starts from the weights of the file.
 
     It may take seconds and has no side effects, so it may run on another thread.
     """
     try:
         model = _read_model(data, None if definition is None else len(definition.features), config)
+        if new is not None:
+            model = linear_start(model).model(new.algorithm, trust=new.trust, users=new.users)
+            data = model.to_bytes()
         definition = _define(model, sha256(data).hexdigest()) if definition is None else definition
         model = _check_fits(model, definition, config)
         return Upload(definition, model, model.to_bytes(), model.learner().rounds)

@@ -57,7 +57,7 @@ def test_what_is_missing_or_ambiguous_is_said_with_the_option_to_give(names, mes
 
 def test_what_the_caller_says_counts():
     found = roles("clicks", "user", "sku", "a", "b", label="clicks", query="user", doc="sku", drop=["b"])
-    assert found == ("clicks", "user", "sku", ("a",), ("b",), ())
+    assert found == ("clicks", "user", "sku", ("a",), ("b",), (), ())
     assert roles("label", "qid", "id", "a", features=("id",)).doc is None
     assert roles("qid", "a", labelled=False).label is None
     with pytest.raises(DataError, match="there is no column 'c'; the columns are label, qid, a"):

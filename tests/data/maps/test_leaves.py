@@ -98,7 +98,7 @@ def test_features_that_count_together_are_found():
     values = {}
     for map in (None, "bins-linear:8", "leaves:20"):
         model = train(TrainingPlan("listnet", schedule=Schedule(3), scaling="standard", map=map), train_part).model
-        values[map] = evaluate(model.score_rounds(test), test, "ndcg@10").means["ndcg@10"]
+        values[map] = evaluate(test, model.score_rounds(test), "ndcg@10").means["ndcg@10"]
     assert values["leaves:20"] > max(values[None], values["bins-linear:8"]) + 0.1
     kept = Model.from_bytes(model.to_bytes())
     assert kept.score_rounds(test).tolist() == model.score_rounds(test).tolist()

@@ -267,7 +267,7 @@ def test_curvature_is_learnt_in_one_pass():
     values = {}
     for text, eta in ((None, 0.3), ("bins:16", 1.0), ("bins-linear:4", 3.0), ("products:20", 1.0)):
         model = train(TrainingPlan("listnet", {"eta": eta}, scaling="standard", map=text), lists).model
-        values[text] = evaluate(model.score_rounds(test), test, "ndcg@10").means["ndcg@10"]
+        values[text] = evaluate(test, model.score_rounds(test), "ndcg@10").means["ndcg@10"]
     assert min(values[text] for text in values if text) > values[None] + 0.03
 
 

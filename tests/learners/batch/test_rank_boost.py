@@ -99,7 +99,7 @@ def test_it_stops_where_every_pair_is_in_order_or_nothing_helps():
     lists = Rounds.from_arrays([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], [0, 1, 2])
     trained = train(TrainingPlan("rankboost", {"n_rounds": 500}), lists)
     assert 2 <= trained.history.epoch < 500
-    assert evaluate(trained.model.score_rounds(lists), lists, "ndcg").means["ndcg"] == 1.0
+    assert evaluate(lists, trained.model.score_rounds(lists), "ndcg").means["ndcg"] == 1.0
     alike = Rounds.from_arrays(np.ones((3, 2)), [0, 1, 2])
     assert train(TrainingPlan("rankboost"), alike).history.epoch == 0
     one_grade = Rounds.from_arrays(LISTS.X[:4], np.ones(4))
@@ -113,7 +113,7 @@ def test_held_out_lists_choose_how_many_thresholds_are_kept():
     values = [means["ndcg@10"] for means in trained.history.valid]
     assert len(values) == 40
     assert trained.history.epoch == 1 + int(np.argmax(values)) == len(trained.model.state["alphas"])
-    measured = evaluate(trained.model.score_rounds(HELD_OUT), HELD_OUT, NDCG).means["ndcg@10"]
+    measured = evaluate(HELD_OUT, trained.model.score_rounds(HELD_OUT), NDCG).means["ndcg@10"]
     assert measured == pytest.approx(max(values)) == trained.history.best_values["ndcg@10"]
     lowest = train(TrainingPlan("rankboost", {"n_rounds": 9}, select=metric("inversions")), LISTS, valid=HELD_OUT)
     assert lowest.history.epoch == 1 + int(np.argmin([means["inversions"] for means in lowest.history.valid]))
@@ -157,7 +157,7 @@ def test_it_learns_what_no_linear_ranker_can():
     X = rng.random((400, 2))
     y = (np.abs(X[:, 0] - 0.5) < 0.2).astype(float)
     ranker = ranktron.RankBoost(n_rounds=20).fit(X, y, group=[20] * 20)
-    assert evaluate(ranker.predict(X), Rounds.from_arrays(X, y, group=[20] * 20), "rankeff").means["rankeff"] > 0.98
+    assert evaluate(Rounds.from_arrays(X, y, group=[20] * 20), ranker.predict(X), "rankeff").means["rankeff"] > 0.98
     with pytest.raises(DataError, match="not linear"):
         ranker.coef_
 

@@ -138,7 +138,7 @@ def test_separable_lists_are_ranked_perfectly():
     lists = Separable(documents=8, features=6, margin=0.3).rounds(30)
     for loss in ("squared", "hinge"):
         w = minimise(lists, 1000.0, loss).w
-        assert evaluate(lists.X @ w, lists, "ndcg").means["ndcg"] == 1.0
+        assert evaluate(lists, lists.X @ w, "ndcg").means["ndcg"] == 1.0
 
 
 @pytest.mark.filterwarnings("ignore:nothing can be learnt:ranktron.RankingWarning")
@@ -155,7 +155,7 @@ def test_lists_of_one_grade_teach_nothing_and_are_counted():
 def test_training_measures_held_out_lists_and_starts_again_from_a_solution():
     held_out = WebSearch(features=5, documents=9).rounds(30)[15:]
     trained = train(TrainingPlan("ranksvm", {"loss": "hinge"}, scaling="standard"), LISTS, valid=held_out)
-    kept = evaluate(trained.model.score_rounds(held_out), held_out, NDCG).means["ndcg@10"]
+    kept = evaluate(held_out, trained.model.score_rounds(held_out), NDCG).means["ndcg@10"]
     assert trained.history.best_values["ndcg@10"] == kept
     again = train(TrainingPlan("ranksvm"), LISTS, start=trained.model)
     assert again.model.coef == pytest.approx(trained.model.coef, rel=1e-3, abs=1e-4)

@@ -50,7 +50,7 @@ def test_value_is_the_definition_and_gradient_its_slope(k, smoothing):
 
 def test_without_smoothing_it_is_ndcg():
     lists = LISTS[[q for q in range(len(LISTS)) if len(set(LISTS[q].labels)) > 1]]
-    expected = evaluate(lists.X.astype(float) @ W, lists, [metric("ndcg@3")]).means["ndcg@3"]
+    expected = evaluate(lists, lists.X.astype(float) @ W, [metric("ndcg@3")]).means["ndcg@3"]
     assert SmoothNDCG(lists, 3)(W, 1e-9)[0] == pytest.approx(expected)
 
 
@@ -96,8 +96,8 @@ def test_it_improves_ndcg_on_what_it_learns_from():
     ndcg = metric("ndcg@5")
     start, end = (
         evaluate(
-            train(TrainingPlan("smoothrank", given, Schedule(10), scaling="standard"), lists).model.score_rounds(lists),
             lists,
+            train(TrainingPlan("smoothrank", given, Schedule(10), scaling="standard"), lists).model.score_rounds(lists),
             [ndcg],
         )
         for given in ({"k": 5, "C": 1e-9}, {"k": 5, "C": 100.0})

@@ -107,6 +107,10 @@ def test_a_position_without_a_click_among_documents_that_moved_has_an_interval_w
 def test_features_that_tell_positions_apart_do_not_overlap():
     log, X = a_log("still")
     assert islands(overlaps(log, X)) == [list(range(1, M + 1))]
+    noise = np.random.default_rng(0).normal(size=(len(X), 60))
+    few = np.flatnonzero(log.impression_of_rows < 25)  # fewer rows of a position than features
+    small = Impressions.from_arrays(log.gains[few], log.impression_of_rows[few], log.position[few])
+    assert islands(overlaps(small, noise[few])) == [list(range(1, M + 1))]
     apart = X.copy()
     apart[log.position > 2, 1] += 100.0
     assert islands(overlaps(log, apart)) == [[1, 2], [3, 4, 5, 6]]

@@ -156,7 +156,7 @@ def test_past_hypotheses_need_their_documents():
         learner = KernelLearner(5, PairSteps(), Gaussian(0.2), most, removal, Average())
         played(learner, lists)
         played(learner, lists)
-        return evaluate(learner.predict(test.X), test, "ndcg@10").means["ndcg@10"]
+        return evaluate(test, learner.predict(test.X), "ndcg@10").means["ndcg@10"]
 
     everything = quality(10**6, Smallest())
     assert quality(300, Projection()) > everything - 0.02

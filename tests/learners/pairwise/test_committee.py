@@ -118,7 +118,7 @@ def test_metric_weights_are_the_members_values_on_held_out_lists(weigh):
     options = {"valid": HELD_OUT, "weigh": weigh, "select": weigh}
     output = Committee(6, "borda", "metric")
     learner = train_outputs(LISTS, {"c": output}, Schedule(3, 1), **options)["c"].learner
-    values = [evaluate(HELD_OUT.X @ w, HELD_OUT, weigh).means[weigh] for w in learner.ensemble.members]
+    values = [evaluate(HELD_OUT, HELD_OUT.X @ w, weigh).means[weigh] for w in learner.ensemble.members]
     assert learner.ensemble.weights == pytest.approx(values)
     assert len(set(values)) == 6
     average = train_outputs(LISTS, {"c": Committee(6)}, Schedule(1, 1), **options)["c"].learner
@@ -136,7 +136,7 @@ def test_a_member_that_takes_anothers_place_has_a_value_of_its_own():
         found = passes.go(found, 3, 0, history, lambda: False)
         weights.measure(found)
         for w, value in [*zip(found.members, found.values, strict=True), (found.w, found.value[0])]:
-            assert value == pytest.approx(evaluate(HELD_OUT.X @ w, HELD_OUT, "ndcg@10").means["ndcg@10"])
+            assert value == pytest.approx(evaluate(HELD_OUT, HELD_OUT.X @ w, "ndcg@10").means["ndcg@10"])
     assert set(found.born) != set(first)  # somebody did take a place
 
 
@@ -188,7 +188,7 @@ def test_held_out_lists_weigh_and_choose_through_the_estimator():
     ranker.fit(LISTS.X, LISTS.labels, group=sizes, eval_set=[(HELD_OUT.X, HELD_OUT.labels)], eval_group=[held])
     values = [means["ndcg@10"] for means in ranker.history_.valid]
     assert ranker.history_.epoch == 1 + int(np.argmax(values))
-    again = evaluate(ranker.predict(HELD_OUT.X), HELD_OUT, "ndcg@10").means["ndcg@10"]
+    again = evaluate(HELD_OUT, ranker.predict(HELD_OUT.X), "ndcg@10").means["ndcg@10"]
     assert again == pytest.approx(max(values))
     assert np.isfinite(ranker.learner_.hypotheses.values).all()
 
@@ -302,7 +302,7 @@ def on_test_parts(folds, readouts, epochs, seeds, **options):
         for fold in folds:
             chosen = {"valid": fold.valid, "select": "ndcg@10:letor", "weigh": "ndcg@10:letor", **options}
             for name, output in train_outputs(fold.train, readouts, Schedule(epochs, seed), **chosen).items():
-                found[name].append(evaluate(output.learner.ensemble.of_rounds(fold.test), fold.test, LETOR))
+                found[name].append(evaluate(fold.test, output.learner.ensemble.of_rounds(fold.test), LETOR))
         for name, parts in found.items():
             queries[name].append([np.concatenate([part.per_query[m] for part in parts]) for m in LETOR])
             means[name].append([np.mean([part.means[m] for part in parts]) for m in LETOR])

@@ -169,7 +169,7 @@ def test_on_separable_lists_it_stops_making_mistakes():
     lists = Separable(documents=8, features=6, margin=0.3).rounds(20)
     short, long = (train_outputs(lists, {"last": Last()}, Schedule(epochs, 1))["last"].learner for epochs in (40, 80))
     assert short.mistakes == long.mistakes
-    assert ranktron.evaluate(long.predict(lists.X), lists, "ndcg").means["ndcg"] == 1.0
+    assert ranktron.evaluate(lists, long.predict(lists.X), "ndcg").means["ndcg"] == 1.0
 
 
 def test_outputs_trained_together_are_those_trained_alone():
@@ -273,7 +273,7 @@ def test_sampled_passes_cost_what_was_asked_and_still_learn():
         assert len(upper) == len(lower) == len(order) == 20 * 50
         assert (lists.labels[upper] > lists.labels[lower]).all()
         learner.follow(passes.go(learner.hypotheses, 1, 0, history))
-    assert ranktron.evaluate(learner.predict(lists.X), lists, NDCG).means["ndcg@10"] > 0.9
+    assert ranktron.evaluate(lists, learner.predict(lists.X), NDCG).means["ndcg@10"] > 0.9
     assert passes._documents is None  # nothing was ever held for all pairs
 
 

@@ -130,7 +130,7 @@ def test_the_python_twins_agree():
     for adaptive in (False, True):
         learner = np.zeros(1, TOP_K)
         learner["radius"], learner["adaptive"], learner["weighted_average"], learner["rounds"] = 1.5, adaptive, True, 1
-        states = [np.array([np.ones(4), np.zeros(4), np.full(4, 0.5), np.zeros(4)]) for _ in range(4)]
+        states = [np.array([np.ones(4), np.zeros(4), np.full(4, 0.5), np.zeros(4), np.eye(4)[0]]) for _ in range(4)]
         for call, state in zip((take_step, take_step.py_func), states[:2], strict=True):
             assert call(learner, state, X, np.array([0, 1, 2]), gradient, drift, 0.5, 0.1)
         for call, state in zip((take_step_rows, take_step_rows.py_func), states[2:], strict=True):

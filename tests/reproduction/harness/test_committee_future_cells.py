@@ -37,7 +37,7 @@ def test_the_plain_committee_is_the_papers(one_fold):
     found = cells.measure_boosted_features(0, n_rounds=20, epochs=3, folder="", seed=4)
     options = {"alpha_bound": 0.85, "valid": DATA.valid, "select": NDCG, "weigh": NDCG}
     plain = train_outputs(DATA.train, {"com": Committee(30)}, Schedule(3, 4), **options)["com"]
-    means = evaluate(plain.learner.ensemble.of_rounds(DATA.test), DATA.test, [NDCG]).means
+    means = evaluate(DATA.test, plain.learner.ensemble.of_rounds(DATA.test), [NDCG]).means
     assert found["plain"][NDCG] == pytest.approx(means[NDCG], abs=1e-6)
     assert len({str(found[kind]) for kind in cells.FEATURES}) > 1
     assert 1 <= found["columns"] <= 20

@@ -17,7 +17,7 @@ GRID = ((0.1, 10.0), (1e-1, 1e-3), (5, 9, 20))
 
 
 def valued(w):
-    return evaluate(score(FOLD.valid.X, w), FOLD.valid, [SELECT]).means[SELECT]
+    return evaluate(FOLD.valid, score(FOLD.valid.X, w), [SELECT]).means[SELECT]
 
 
 @pytest.mark.parametrize("loss", ["average", "max", "max-average"])

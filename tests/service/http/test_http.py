@@ -185,7 +185,8 @@ def test_nothing_is_said_of_what_a_deleted_ranker_has_learnt(serving, tmp_path):
             talk.answer(talk.rank(ROUND))
 
 
-ONLINE = [name for name in ALGORITHMS if name not in ("topk", "pdgd", "ranksvm", "smoothrank", "rankboost", "rankmm")]
+SOLVED = ("ranksvm", "smoothrank", "rankboost", "rankmm", "lightgbm")
+ONLINE = [name for name in ALGORITHMS if name not in ("topk", "pdgd", *SOLVED)]
 
 
 @pytest.mark.parametrize("name", ONLINE)
@@ -286,7 +287,7 @@ def put(talk, data, name="shop", status=200):
     return talk.ask("PUT", f"/v1/rankers/{name}", status=status, content=data, content_type=kind)
 
 
-@pytest.mark.parametrize("kind", ["ranksvm", "rankboost", "rankmm", "slam", "topk", "pairwise"])
+@pytest.mark.parametrize("kind", ["ranksvm", "rankboost", "lightgbm", "rankmm", "slam", "topk", "pairwise"])
 def test_a_ranker_is_made_from_a_model_file(tmp_path, serving, lists, kind):
     rounds = as_rounds(list(lists(20)))
     model = train(TrainingPlan(kind, schedule=Schedule(epochs=1)), rounds).model
@@ -525,3 +526,19 @@ def test_learners_without_a_page_take_labels(talk, lists):
     shown = talk.rank(X)
     assert clicked(talk, shown["round"], [shown["ranking"][0]["id"]], 409) == "learns_from_labels"
     assert talk.answer(shown)["learned"]
+
+
+def test_what_is_wrong_with_a_request_names_the_fix(talk):
+    def complaint(what, body):
+        answer = talk.request(
+            "POST", f"/v1/rankers/shop/{what}", msgspec.json.encode(body), content_type="application/json"
+        )
+        return msgspec.json.decode(answer.content)["error"]["message"]
+
+    talk.make()
+    documents = [{"id": "a", "features": [1.0, 2.0, 3.0]}]
+    for wrong, meant in (("docs", "documents"), ("Documents", "documents"), ("xyz", None)):
+        hint = f" (did you mean `{meant}`?)" if meant else ""
+        assert complaint("rank", {wrong: documents}) == f"Object contains unknown field `{wrong}`{hint}"
+    unknown = complaint("feedback", {"round": 99, "labels": {"a": 1}})
+    assert unknown == "round 99 does not exist: send the `round` that came with the ranking"

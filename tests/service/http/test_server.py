@@ -45,7 +45,7 @@ def code(answer):
 
 def test_the_client(program):
     with Client(program.url) as client:
-        assert client.create("demo", ["x", "y"], parameters={"k": 2})["k"] == 2
+        assert client.create("demo", ["x", "y"], "topk", {"k": 2})["k"] == 2
         assert "demo" in [ranker["name"] for ranker in client.rankers()]
         shown = client.rank("demo", {"a": [1.0, 2.0], "b": {"x": 0.5, "y": 3.0}}, query="chairs")
         first = shown["ranking"][0]["id"]
@@ -198,7 +198,7 @@ def test_it_runs_from_one_command_and_ends_in_order(tmp_path, Program):
         second = subprocess.run(again, capture_output=True, text=True, check=False)
         assert second.returncode == 1
         assert second.stderr.count("\n") == 1
-        assert "in use by another server" in second.stderr
+        assert f"in use by process {program.process.pid}" in second.stderr
         out, err = program.stop()
         assert program.process.returncode == 0, err
         assert (out.count("\n"), err) == (1, "")

@@ -65,7 +65,7 @@ def test_backups_under_load_lose_nothing_that_was_acknowledged(tmp_path):
 
     async def use():
         async with service:
-            await service.create("shop", Definition(["a", "b"], parameters={"k": 2}))
+            await service.create("shop", Definition(["a", "b"], "topk", {"k": 2}))
             rng = np.random.default_rng(0)
 
             async def user():

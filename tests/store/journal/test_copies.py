@@ -25,7 +25,7 @@ def state(tmp_path):
 def test_a_second_server_is_refused_though_the_lock_file_was_removed(serving, state):
     with serving(state):
         (state / "lock").unlink()
-        with pytest.raises(DataError, match="in use by another server"):
+        with pytest.raises(DataError, match="in use by this process"):
             RankingService(state)
 
 
@@ -130,12 +130,12 @@ def test_an_older_log_under_a_newer_mark_is_not_served(serving, state, tmp_path)
     shutil.copy(tmp_path / "backup" / "log.sqlite", state / "log.sqlite")
     service = RankingService(state)
     service.journal.close()
-    assert "version 8 was acknowledged, but its log ends at version 5" in service.quarantined["shop"].message
+    assert "version 8 was acknowledged, but its log ends at version 5" in service.engine.quarantined["shop"].message
     (state / "mark").unlink()
     newer = state / "snapshots" / "1" / f"{8:016d}.snapshot"  # without its mark, it says what the log has lost
     service = RankingService(state)
     service.journal.close()
-    assert "ends at version 5, but there is a snapshot of version 8" in service.quarantined["shop"].message
+    assert "ends at version 5, but there is a snapshot of version 8" in service.engine.quarantined["shop"].message
     newer.unlink()
     with serving(state) as talk:
         assert talk.ask("GET", "/v1/rankers/shop")["version"] == 5

@@ -30,7 +30,7 @@ def set_aside(serving, state):
     service = serving.service(state)
     leave(service)
     assert not service.live_rankers
-    return service.quarantined["shop"].message
+    return service.engine.quarantined["shop"].message
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_a_write_ahead_log_with_a_torn_end_is_read_up_to_there_unless_what_was_t
 
 
 def test_a_second_server_on_one_folder_is_refused(serving, state):
-    with serving(state), pytest.raises(DataError, match="in use by another server"):
+    with serving(state), pytest.raises(DataError, match="in use by this process"):
         RankingService(state)
     leave(RankingService(state))
 

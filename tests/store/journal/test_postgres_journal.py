@@ -8,6 +8,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import psycopg
@@ -15,7 +16,7 @@ import pytest
 
 from ranktron import DataError
 from ranktron.service.service import RankingService
-from ranktron.store.journal.journal import InUseError, open_journal
+from ranktron.store.journal.journal import InUseError, JournalError, open_journal
 
 ROUND = np.eye(3)
 
@@ -299,7 +300,26 @@ def test_a_database_that_was_set_back_is_named(serving, state):
         talk.play(3)
     serving.edit(state, "DELETE FROM entries WHERE key = (SELECT max(key) FROM entries)")
     service = serving.service(state)
-    assert "version 3 was acknowledged, but its log ends at version 2" in service.quarantined["shop"].message
+    assert "version 3 was acknowledged, but its log ends at version 2" in service.engine.quarantined["shop"].message
+    service.journal.close()
+
+
+def test_a_closed_journal_opens_no_session_for_those_that_still_read(serving, state):
+    journal = serving.service(state).journal
+    journal.look_up("SELECT 1")
+    journal.close()
+    with pytest.raises(JournalError, match="the journal is closed"):
+        journal.look_up("SELECT 1")
+
+
+def test_threads_that_read_at_once_share_one_session(serving, state, monkeypatch):
+    service = serving.service(state)
+    database = service.journal._database
+    opened, open_session = [], database.open_session
+    monkeypatch.setattr(database, "open_session", lambda: opened.append(open_session()) or opened[-1])
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda _: service.journal.look_up("SELECT 1"), range(64))) == [[(1,)]] * 64
+    assert len(opened) <= 1
     service.journal.close()
 
 
@@ -329,7 +349,7 @@ def test_snapshots_are_kept_removed_and_put_away(serving, state, caplog):
     assert before == 2
     with serving(state) as talk:
         talk.ask("DELETE", "/v1/rankers/shop")
-        assert talk.service._rankers._snapshots(1).versions() == []
+        assert talk.service.engine._snapshots(1).versions() == []
 
 
 def test_a_snapshot_of_another_ranker_is_marked_and_an_older_one_used(serving, state):

@@ -67,7 +67,7 @@ def test_a_disk_that_does_not_let_go_is_told_of(serving, tmp_path, monkeypatch):
 
 
 def test_room_is_made_for_another(serving, tmp_path, monkeypatch):
-    monkeypatch.setattr("ranktron.service.service.MAX_PINNED", 3)
+    monkeypatch.setattr("ranktron.store.engine.MAX_PINNED", 3)
     with serving(tmp_path) as talk:
         talk.make()
         kept_each(talk, 3)

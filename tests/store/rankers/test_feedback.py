@@ -217,7 +217,7 @@ def test_rounds_close_by_themselves(tmp_path):
 
 
 def test_many_rounds_close_a_few_at_a_time(serving, tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("ranktron.service.service._MAX_CLOSED", 3)
+    monkeypatch.setattr("ranktron.store.engine.MAX_CLOSED", 3)
     with serving(tmp_path) as talk:
         talk.make(algorithm="pdgd", parameters={"k": 3}, close_after=60)
         for _ in range(8):

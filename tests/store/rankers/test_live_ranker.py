@@ -58,7 +58,7 @@ def test_time_goes_on_though_nothing_is_logged(serving, tmp_path, monkeypatch, e
     if ends == "crash":  # what is done once a minute
 
         async def note():
-            talk.service._record_clocks()
+            talk.service.engine.record_clocks()
 
         talk.runner.run(note())
         talk.crash()
@@ -72,8 +72,8 @@ def test_time_goes_on_though_nothing_is_logged(serving, tmp_path, monkeypatch, e
 
 
 def test_the_time_is_noted_by_itself(serving, tmp_path, monkeypatch):
-    monkeypatch.setattr(service, "_CLOSE_INTERVAL", 0.01)
-    monkeypatch.setattr(service, "_CLOCK_INTERVAL", 0.02)
+    monkeypatch.setattr(service, "CLOSE_INTERVAL", 0.01)
+    monkeypatch.setattr(service, "CLOCK_INTERVAL", 0.02)
     with serving(tmp_path) as talk:
         talk.make()
 

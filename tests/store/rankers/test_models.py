@@ -232,8 +232,8 @@ def test_others_are_served_while_a_model_is_read(talk, files, monkeypatch):
 def test_a_model_for_a_ranker_that_was_replaced_meanwhile(talk, files, monkeypatch):
     """It was read for the features of another one."""
 
-    def read_and_replace(data, definition, config):
-        upload = read_upload(data, definition, config)
+    def read_and_replace(data, definition, config, new):
+        upload = read_upload(data, definition, config, new)
 
         async def replace():
             await talk.service.delete("shop")

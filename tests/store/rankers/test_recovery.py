@@ -39,7 +39,7 @@ def test_versions_that_someone_wished_to_keep_stay(serving, tmp_path, monkeypatc
         assert len(kept) == 3
         talk.crash()
     with serving(tmp_path, snapshot_every=2, versions=2) as talk:
-        monkeypatch.setattr("ranktron.service.service.MAX_PINNED", 1)
+        monkeypatch.setattr("ranktron.store.engine.MAX_PINNED", 1)
         assert talk.ask("POST", "/v1/rankers/shop/versions", status=409) == "too_many_versions"
         talk.ask("POST", "/v1/rankers/shop/rollback", {"version": 3})
         assert talk.weights().tolist() == Model.from_bytes(model).learner().w.tolist()
