@@ -2,6 +2,8 @@
 
 python -m benchmarks.click_logs race|coverage|useless|truncated|table RESULTS [SEEDS]: writes one JSON line per run to
 the file RESULTS, goes on where it stopped, and prints the tables.
+python -m benchmarks.click_logs sessions DATA: the examination of DATA/yandex-clicks, with and without the query that
+has more than half of the sessions, as a table and as docs/pictures/click-sessions.svg.
 """
 
 import json
@@ -16,6 +18,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import ranktron
 from ranktron.data.impressions import Impressions
+from ranktron.data.io import read_impressions
 from ranktron.learners.clicks import em_examination, harvested_examination, power_law, randomised_examination
 
 M, D, TEST = 10, 10, 1000
@@ -322,6 +325,39 @@ def coverage_table(path):
                 print(f"| {' | '.join(map(str, cells))} |")
 
 
+PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "click-sessions.svg"
+
+
+def without_queries(log, left_out):
+    """The impressions of all queries but some."""
+    rows = ~np.isin(log.query, left_out)
+    qid = log.ids[log.impression_of_rows][rows]
+    return Impressions.from_arrays(log.gains[rows], qid, log.position[rows], query=log.query[rows], item=log.item[rows])
+
+
+def sessions(folder, replicates=400):
+    """Examination harvested from real sessions, with intervals over impressions and over queries."""
+    from ranktron.training.figures.plots import draw_examination
+
+    log = read_impressions(Path(folder) / "yandex-clicks" / "sessions.csv.gz")
+    queries, counts = np.unique(log.query[log.offsets[:-1]], return_counts=True)
+    largest = queries[counts.argmax()]
+    print(f"{len(log):,} sessions of {len(queries)} queries, {counts.max() / len(log):.0%} of them of one query")
+    others = without_queries(log, [largest])
+    curves = {
+        "impressions resampled": harvested_examination(log, replicates),
+        "queries resampled": harvested_examination(log, replicates, resample="queries"),
+        "without the largest query, queries resampled": harvested_examination(others, replicates, resample="queries"),
+        "the largest query alone": harvested_examination(without_queries(log, queries[queries != largest]), replicates),
+    }
+    print(f"| position | click-through | {' | '.join(curves)} |\n|---|---|{'---|' * len(curves)}")
+    for k, rate in enumerate(log.click_through()):
+        cells = [f"{curve.values[k]:.3f} ({curve.low[k]:.3f}–{curve.high[k]:.3f})" for curve in curves.values()]
+        print(f"| {k + 1} | {rate:.4f} | {' | '.join(cells)} |")
+    drawn = ("queries resampled", "without the largest query, queries resampled")
+    draw_examination(PICTURE, log.click_through(), {name: curves[name] for name in drawn})
+
+
 def truncated_table(path):
     rows = read(path, "truncated")
     print("\n| logged by | shown | seeds | true relevance | known curve | harvested curve | clicks as labels |")
@@ -348,6 +384,9 @@ SIMULATIONS = [{"eta": 1.0, "sessions": 2000}]
 
 if __name__ == "__main__":
     what, results = sys.argv[1:3]
+    if what == "sessions":
+        sessions(results)
+        sys.exit()
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     if what == "race":
         keep(results, "race", list(map(asdict, CELLS)), count, race)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,14 +23,24 @@ if TYPE_CHECKING:
     "--replicates", default=100, show_default=True, type=click.IntRange(0), help="Resampled logs, for intervals."
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the resampling.")
+@click.option(
+    "--resample",
+    type=click.Choice(["impressions", "queries"]),
+    default="impressions",
+    show_default=True,
+    help="What is drawn for intervals: impressions, or queries with all of theirs, where users differ by query.",
+)
 @click.option("--picture", type=PICTURE, help="Draw the curves as a picture (.png or .svg).")
 @as_json
-def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: bool) -> None:
+def clicks(log: str, replicates: int, seed: int, resample: str, picture: str | None, as_json: bool) -> None:
     """Describe a click LOG: click-through and examination by position.
 
     LOG is a table with a row for each document shown: its impression, its position (from 1) and whether it was clicked.
     Examination is estimated by every method that the columns allow: randomised needs exploration, harvested needs query
     and item, and em (expectation-maximisation) features, or query and item. Intervals are pointwise, 95 %.
+
+    Clicks tell examination from relevance only between positions that the same documents stood at. Where none did, no
+    method can check the curve: it is refused, or rests on a model of relevance and has no interval.
 
     Example: ranktron clicks log.csv --picture clicks.png
     """
@@ -38,7 +50,7 @@ def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: b
         rounds, impressions = read_click_log(log, **log_options())
     X = None if rounds is None or rounds.n_features == 0 else rounds.X
     with show_activity("estimating examination"):
-        curves, refused = _estimates(impressions, X, replicates, seed)
+        curves, refused = _estimates(impressions, X, replicates, seed, resample)
     if picture:
         from ranktron.training.figures.plots import draw_examination
 
@@ -50,16 +62,20 @@ def clicks(log: str, replicates: int, seed: int, picture: str | None, as_json: b
         _print(log, summary)
 
 
-def _estimates(log: Impressions, X: Any, replicates: int, seed: int) -> tuple[dict[str, Examination], dict[str, str]]:
+def _estimates(
+    log: Impressions, X: Any, replicates: int, seed: int, resample: str
+) -> tuple[dict[str, Examination], dict[str, str]]:
     """The curve of each method, or the reason why the log does not allow it."""
-    from ranktron.errors import DataError
+    from ranktron.errors import DataError, RankingWarning
     from ranktron.learners.clicks.estimating import METHODS, estimate_examination
 
     curves, refused = {}, {}
     for method in METHODS:
         count = min(replicates, 20) if method == "em" else replicates  # each is a whole fit
         try:
-            curves[method] = estimate_examination(log, X, method, count, seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RankingWarning)  # a curve without interval is explained below the table
+                curves[method] = estimate_examination(log, X, method, count, seed, resample)
         except DataError as error:
             refused[method] = str(error)
     return curves, refused
@@ -78,14 +94,30 @@ def _summary(log: Impressions, curves: dict[str, Examination], refused: dict[str
         "positions": list(range(1, log.n_positions + 1)),
         "shown": shown.tolist(),
         "click_through": [None if value != value else value for value in rate.tolist()],
+        "connected": _connected(log),
         "examination": {name: _plain(curve) for name, curve in curves.items()},
         "not_estimated": refused,
         "furthest_apart": _furthest_apart(curves),
     }
 
 
-def _plain(curve: Examination) -> dict[str, list[float]]:
-    return {name: values.tolist() for name, values in curve.to_dict().items() if name != "method"}
+def _connected(log: Impressions) -> dict[str, Any] | None:
+    """How many documents moved, and the groups of positions that they connect; None if documents are not known."""
+    from ranktron.learners.clicks.identification import Swaps, islands
+
+    if log.query is None or log.item is None:
+        return None
+    swaps = Swaps(log)
+    return {"documents_that_moved": swaps.documents, "positions": islands(swaps.joined)}
+
+
+def _plain(curve: Examination) -> dict[str, Any]:
+    """What `Examination.to_dict` returns, in JSON: bounds that are not known are null."""
+    content = {name: value for name, value in curve.to_dict().items() if name != "method"}
+    return {
+        name: value if isinstance(value, str) else [each if math.isfinite(each) else None for each in value.ravel()]
+        for name, value in content.items()
+    }
 
 
 def _furthest_apart(curves: dict[str, Examination]) -> dict[str, Any] | None:
@@ -109,6 +141,8 @@ def _furthest_apart(curves: dict[str, Examination]) -> dict[str, Any] | None:
 
 
 def _print(name: str, summary: dict[str, Any]) -> None:
+    from ranktron.learners.clicks.identification import REMEDY, name_islands
+
     counts = ("impressions", "documents_shown", "clicks", "impressions_without_a_click")
     print_table(name, ["", ""], [(each.replace("_", " "), summary[each]) for each in counts])
     curves = summary["examination"]
@@ -118,6 +152,18 @@ def _print(name: str, summary: dict[str, Any]) -> None:
         cells = [f"{curve['values'][k]:.3f}{_interval(curve, k)}" for curve in curves.values()]
         rows.append((str(position), f"{summary['shown'][k]:,}", "–" if rate is None else f"{rate:.4f}", *cells))
     print_table("examination, relative to position 1", ["position", "shown", "click-through", *curves], rows)
+    connected = summary["connected"]
+    if connected is not None:
+        moved = f"{connected['documents_that_moved']:,} documents stood at several positions"
+        whole = len(connected["positions"]) == 1
+        said = "and connect all of them" if whole else f"and nothing connects {name_islands(connected['positions'])}"
+        click.echo(f"{moved} {said}")
+    for method, curve in curves.items():
+        if "alone" in curve.get("basis", ""):
+            click.echo(
+                f"{method} rests on {curve['basis']}: nothing in the log can check it, and an interval would not hold; "
+                f"{REMEDY}"
+            )
     for method, why in summary["not_estimated"].items():
         click.echo(f"not {method}: {why}")
     worst = summary["furthest_apart"]
@@ -131,4 +177,6 @@ def _print(name: str, summary: dict[str, Any]) -> None:
 
 
 def _interval(curve: dict[str, list[float]], k: int) -> str:
-    return f" ({curve['low'][k]:.3f}–{curve['high'][k]:.3f})" if "low" in curve and k else ""
+    if "low" not in curve or not k:
+        return ""
+    return " (unknown)" if curve["high"][k] is None else f" ({curve['low'][k]:.3f}–{curve['high'][k]:.3f})"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ranktron.cli.options import read_data, reading_options
+from ranktron.cli.options import read_data, reading_options, say_columns
 from ranktron.cli.output import show_activity, show_progress
 from ranktron.errors import DataError
 
@@ -121,6 +121,7 @@ def train_on_parts(
         with show_activity(f"reading {len(parts):,} parts"):
             shards = 1 if mode == "sequential" else options.shards or min(SHARDS, len(parts))
             inspected = inspect_parts(parts, workers, missing=missing, shards=shards)
+        say_columns(data, parts[0].path, start)
         checked = read_data(valid, null, inspected.features, part="vali") if valid else None  # type: ignore[arg-type]
         title = f"training {plan.algorithm} on {len(inspected.parts):,} parts"
         with show_progress(title, plan.schedule.epochs * sum(inspected.sizes)) as step:

@@ -21,6 +21,7 @@ from ranktron.cli.output import print_json
 from ranktron.errors import DataError
 
 if TYPE_CHECKING:
+    from ranktron.data.feature_ranges import Drift
     from ranktron.metrics import Evaluation, Metric
 
 
@@ -65,16 +66,24 @@ def compare(
         raise click.UsageError("the same run is named twice")
     if (data is None) == (qrels is None):
         raise click.UsageError("give either --data or --qrels, to evaluate the runs against")
-    evaluations = _on_data(runs, data, null, metrics) if data is not None else _on_qrels(runs, str(qrels), metrics)
+    drifts: dict[str, list[Drift]] = {}
+    if data is not None:
+        evaluations = _on_data(runs, data, null, metrics, drifts)
+    else:
+        evaluations = _on_qrels(runs, str(qrels), metrics)
     comparison = compare_evaluations(evaluations, test=test)
     if as_json:
         p_values = {name: matrix.tolist() for name, matrix in comparison.p_values.items()}
-        print_json({"systems": comparison.means, "better_than": comparison.beats, "p_values": p_values})
+        drift = {run: [each._asdict() for each in found] for run, found in drifts.items()}
+        print_json({"systems": comparison.means, "better_than": comparison.beats, "p_values": p_values, "drift": drift})
     else:
         click.echo(getattr(comparison, style)())
 
 
-def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[Metric]) -> dict[str, Evaluation]:
+def _on_data(
+    runs: tuple[str, ...], data: str, null: str | None, metrics: list[Metric], drifts: dict[str, list[Drift]]
+) -> dict[str, Evaluation]:
+    """The evaluations of models and scores; `drifts` receives the features that have left a model's training data."""
     from ranktron.metrics import evaluate
     from ranktron.metrics.evaluation import evaluate_rounds
     from ranktron.training.model import load
@@ -85,6 +94,7 @@ def _on_data(runs: tuple[str, ...], data: str, null: str | None, metrics: list[M
         if _kind_of(run) == "model":
             model = load(run)
             rounds = read_data(data, null, model, part="test")
+            drifts[run] = model.warn_of_drift(rounds, run)
             evaluations[run] = evaluate_rounds(rounds, model.score_rounds(rounds), metrics)
             continue
         scores = _scores(run)

@@ -23,8 +23,9 @@ from ranktron.cli.options import (
     null_option,
     parse_settings,
     preset_option,
-    read_data,
+    read_training_data,
     reading_options,
+    say_columns,
     scale_option,
     table_options,
     take_options,
@@ -128,8 +129,9 @@ def _cross_validate(options: CrossValidationOptions) -> None:
     if Path(data).is_dir():
         with show_activity(f"reading {data}"):
             folds = list(read_folds(data, null, **reading_options()))
+        _say_columns(data)
     else:
-        folds = split_folds(read_data(data, null, part="train"), options.folds, options.split_seed)
+        folds = split_folds(read_training_data(data, null), options.folds, options.split_seed)
     trainings = len(folds) * seeds
     for values in points.values():
         trainings *= len(values)
@@ -147,6 +149,16 @@ def _cross_validate(options: CrossValidationOptions) -> None:
     _print(report, data, seeds)
     if comparison:
         click.echo(comparison[1])
+
+
+def _say_columns(data: str) -> None:
+    """Says which columns of the first training set are what."""
+    from ranktron.data.files import fold_parts
+    from ranktron.training.cross_validation import fold_folders
+
+    parts = fold_parts(fold_folders(data)[0])
+    if "train" in parts:
+        say_columns(data, str(parts["train"]))
 
 
 def _grid(algo: str, grid: tuple[str, ...]) -> dict[str, list[Any]]:

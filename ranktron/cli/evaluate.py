@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ranktron.cli.cluster_options import PARTS, evaluate_on_parts
+from ranktron.cli.data_checks import refuse_uninformative, warn_below_random
 from ranktron.cli.options import (
     DATA,
     PICTURE,
@@ -74,6 +75,8 @@ def evaluate(
         _show_parts(evaluate_on_parts(loaded, data, metrics, null or "error", dask), model, data, metrics, as_json)
         return
     rounds = read_clicks_as_labels(data, null, loaded) if clicks else read_data(data, null, loaded, part="test")
+    refuse_uninformative(data, rounds, "there is nothing to measure")
+    drifts = loaded.warn_of_drift(rounds, model, labelled=not clicks)
     scores = loaded.score_rounds(rounds)
     evaluation = evaluate_rounds(rounds, scores, metrics)
     filled = loaded.fill(rounds)
@@ -81,10 +84,12 @@ def evaluate(
         best = best_feature(filled, metrics, None if step is None else lambda _column: step())
     chance = random_means(rounds, metrics)
     feature = ("" if best.sign > 0 else "-") + loaded.filled_names[best.column]
+    warn_below_random(data, evaluation, chance)
     if curve:
         _draw(curve, model, rounds, scores, best.sign * filled.X[:, best.column].astype(float), feature)
     if as_json:
-        print_json(_as_content(evaluation, metrics, chance, {"feature": feature, **best.means}))
+        content = _as_content(evaluation, metrics, chance, {"feature": feature, **best.means})
+        print_json({**content, "drift": [drift._asdict() for drift in drifts]})
         return
     rows = [(m, evaluation.means[m], _interval(evaluation, m), chance[m], best.means[m]) for m in map(str, metrics)]
     columns = ["metric", "model", "95 % interval", "random", f"best feature ({feature})"]

@@ -13,15 +13,11 @@ import click
 from ranktron.cli.options import DATA, OUT, as_json, keep_inputs, null_option, read_data, scoring_options
 from ranktron.cli.output import print_json, print_written
 from ranktron.errors import DataError
+from ranktron.export.targets import TARGETS
 
 if TYPE_CHECKING:
     from ranktron.cli.options import F
     from ranktron.export import Export
-
-_TARGETS = (
-    "solr", "elasticsearch", "opensearch", "lucene-expression", "vespa", "vespa-inputs", "vespa-weights", "onnx",
-    "json",
-)  # fmt: skip
 
 
 def export_options(command: F) -> F:
@@ -51,7 +47,7 @@ def export_options(command: F) -> F:
 
 @click.command()
 @click.argument("model", type=DATA)
-@click.option("--to", type=click.Choice(_TARGETS), required=True, help="Search engine or format.")
+@click.option("--to", type=click.Choice(list(TARGETS)), required=True, help="Search engine or format.")
 @click.option("-o", "--out", type=OUT, help="File to write.  [default: standard output]")
 @export_options
 def export(model: str, to: str, out: str | None, as_json: bool, **options: Any) -> None:

@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from warnings import catch_warnings, simplefilter
 
 import click
 
 from ranktron.cli.output import show_activity
 from ranktron.data.option_names import FORMATS, IMPUTATIONS, SCALINGS
-from ranktron.errors import DataError
+from ranktron.errors import DataError, RankingWarning
 from ranktron.learners.parameters import PRESETS
 from ranktron.training.algorithms import ALGORITHMS, TRAINING, algorithm, find_preset
 
@@ -118,8 +119,8 @@ scale_option = click.option(
     "--scale",
     type=click.Choice(SCALINGS),
     default=None,
-    help="Feature scaling; auto: within each query (standard-query), or over all queries (standard) with a map or "
-    "sparse features.  [default: auto]",
+    help="Feature scaling; auto: within each query (standard-query), over all queries (standard) with a map, or by "
+    "their ranges (range) for sparse features.  [default: auto]",
 )
 
 null_option = click.option(
@@ -303,13 +304,47 @@ def read_data(
     options = reading_options() | changed
     with show_activity(f"reading {path}"):
         rounds = read_rounds(input_file(path), null=null or null_for(like), like=like, **options)
+    _check_data(path, rounds, part)
+    return rounds
+
+
+def read_training_data(path: str, null: str | None = None, like: Model | None = None) -> Rounds:
+    """Reads data to learn from; says which columns are what, and refuses data in which there is nothing to learn."""
+    from ranktron.cli.data_checks import refuse_uninformative
+    from ranktron.data.files import from_standard_input
+
+    path = _find_part(path, "train")
+    name = "standard input" if path == "-" else path
+    with from_standard_input(path) as source:
+        say_columns(name, str(source), like)
+        rounds = read_data(str(source), null, like, part="train")
+    refuse_uninformative(name, rounds, "there is nothing to learn")
+    return rounds
+
+
+def say_columns(name: str, path: str, like: Model | None = None) -> None:
+    """Says which columns of a table are label, query and document; in other formats there is no choice."""
+    from ranktron.cli.data_checks import report_columns
+    from ranktron.data.io import read_roles
+
+    options = reading_options()
+    judgments = options.pop("judgments", None)
+    with catch_warnings():
+        simplefilter("ignore", RankingWarning)  # reading warns
+        roles = read_roles(input_file(path), like=like, labelled=judgments is None, **options)
+    if roles is not None:
+        report_columns(name, roles, judgments)
+
+
+def _check_data(path: str, rounds: Rounds, part: str | None) -> None:
+    """Warns of what seems to be wrong with data that were read."""
+    from ranktron.data.query_warnings import warn_label_features, warn_repeated_documents
+
     if part != "train":  # training itself warns
         _report_scattered(path, rounds)
-    elif not options.get("features"):  # features that the user named are not questioned
-        from ranktron.data.query_warnings import warn_label_features
-
+        warn_repeated_documents(rounds)
+    elif not reading_options().get("features"):  # features that the user named are not questioned
         warn_label_features(rounds.X, rounds.labels, rounds.feature_names or range(1, rounds.n_features + 1))
-    return rounds
 
 
 def _report_scattered(path: str, rounds: Rounds) -> None:

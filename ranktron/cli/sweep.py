@@ -21,6 +21,7 @@ from ranktron.cli.options import (
     parse_settings,
     preset_option,
     read_data,
+    read_training_data,
     scale_option,
     table_options,
     take_options,
@@ -113,7 +114,7 @@ def _sweep(options: SweepOptions) -> None:
     plan = replace(plan, schedule=replace(plan.schedule, seed=options.seed), metrics=metrics)
     parse_settings(algo, tuple(f"{key}={value}" for value in values))
     null = options.null or null_for(None, plan.nan)
-    rounds = read_data(options.data, null, part="train")
+    rounds = read_training_data(options.data, null)
     valid = read_data(options.valid, null, rounds, part="vali") if options.valid else None
     total = plan.schedule.epochs * len(rounds)
     with task_workers(options.dask) as workers, show_progress(f"sweeping {key}", total) as step:

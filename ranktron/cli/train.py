@@ -29,6 +29,7 @@ from ranktron.cli.options import (
     null_option,
     preset_option,
     read_data,
+    read_training_data,
     reading_options,
     scale_option,
     table_options,
@@ -36,17 +37,20 @@ from ranktron.cli.options import (
 )
 from ranktron.cli.output import print_json, print_table, show_activity, show_log, show_progress
 from ranktron.errors import DataError
+from ranktron.export.targets import TARGETS
 from ranktron.learners.clicks.click_models import USERS
 from ranktron.training.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, TRAINING
 from ranktron.training.algorithms import algorithm as find_algorithm
 
 if TYPE_CHECKING:
+    from ranktron.data.rounds import Rounds
     from ranktron.learners.clicks.estimating import WeightedLog
     from ranktron.metrics import Metric
     from ranktron.training.fit import Trained, TrainingPlan
     from ranktron.training.model import Model
 
 _EPOCHS, _SHUFFLE = TRAINING
+LISTS = "auto-lists"  # the scaling of a plan that is not told another one
 CLICK_ALGORITHMS = ("ranksvm", "rankmm", "hinge")
 
 
@@ -77,6 +81,12 @@ def _wrap(text: str, indent: int) -> list[str]:
 @scale_option
 @map_option
 @nan_option
+@click.option(
+    "--exportable",
+    is_flag=True,
+    help="Only what search engines can compute: scaling over all queries, a linear algorithm or rankboost, no map. "
+    "With --valid, says what that costs.",
+)
 @click.option("--valid", type=DATA, help="Validation set, which selects the best epoch.")
 @click.option(
     "--select", default="ndcg@10", show_default=True, callback=as_metric, help="Metric that selects the best epoch."
@@ -148,6 +158,7 @@ class TrainOptions:
     patience: int | None
     feedback: str | None
     clicks: str | None
+    exportable: bool
     start: str | None  # the model to continue
     warm_start: str | None  # the model whose weights are the first ones
     trust: float | None
@@ -173,6 +184,8 @@ class TrainOptions:
         named = log_columns()
         if named and not self.clicks:
             raise click.UsageError(f"--{next(iter(named))} names a column of a click log: add --clicks auto")
+        if self.exportable:
+            self._check_exportable()
         if self.clicks and categorical:
             raise click.UsageError("--clicks takes numbers only: leave --categorical out")
         self._check_start(bool(categorical))
@@ -181,6 +194,20 @@ class TrainOptions:
                 "--clicks cannot be combined with --from or --feedback, and needs one of the algorithms "
                 f"{', '.join(CLICK_ALGORITHMS)}"
             )
+
+    def _check_exportable(self) -> None:
+        """Refuses what no search engine can compute."""
+        algorithm = self.algorithm
+        if self.start:
+            raise click.UsageError("--from keeps the model's scaling: leave --exportable out")
+        if algorithm.map:
+            raise click.UsageError("--exportable excludes --map: search engines cannot compute feature maps")
+        if (algorithm.scale or "").endswith("-query"):
+            raise click.UsageError(f"--exportable excludes --scale {algorithm.scale}: it needs the whole list")
+        plan = self.plan(None)
+        learner = find_algorithm(plan.algorithm).learner(2, plan.parameters)
+        if learner.votes or not (learner.linear or plan.algorithm == "rankboost"):
+            raise click.UsageError(f"--exportable excludes {plan.algorithm} with these parameters: it is not linear")
 
     def _check_start(self, categorical: bool) -> None:
         algorithm = self.algorithm
@@ -206,6 +233,7 @@ class TrainOptions:
             epochs = self.algorithm.epochs or _EPOCHS.default
         seed = record.get("seed", 0) if self.seed is None else self.seed
         shuffle = record.get("shuffle", _SHUFFLE.default) if self.shuffle is None else self.shuffle
+        plan = replace(plan, scaling="auto") if self.exportable and plan.scaling == LISTS else plan
         return replace(
             plan, schedule=Schedule(epochs, seed, shuffle), select=self.select, patience=self.patience,
             metrics=self.metrics, feedback=self.feedback or record.get("feedback"),
@@ -238,18 +266,32 @@ def _train_in_memory(plan: TrainingPlan, options: TrainOptions, null: str, start
     from ranktron.training.fit import train as train_model
 
     log = _read_log(options.data, options.clicks) if options.clicks else None
-    rounds = read_data(options.data, null, start, part="train") if log is None else log.lists
+    rounds = read_training_data(options.data, null, start) if log is None else log.lists
     valid = read_data(options.valid, null, rounds, part="vali") if options.valid else None
+    weights = None if log is None else log.weights
+    compared = options.exportable and valid is not None and plan.scaling == "auto"
     with show_progress(f"training {plan.algorithm}", plan.schedule.epochs * len(rounds)) as step, show_log():
-        weights = None if log is None else log.weights
         trained = train_model(
-            plan, rounds, start=start, valid=valid, weights=weights, progress=step, consume=log is None,
-            compile_first=True,
+            plan, rounds, start=start, valid=valid, weights=weights, progress=step,
+            consume=log is None and not compared, compile_first=True,
         )  # fmt: skip
+    if compared and valid is not None and not trained.history.interrupted:
+        other = train_model(replace(plan, scaling=LISTS), rounds, valid=valid, weights=weights)
+        click.echo(_describe_cost(trained.model, other.model, valid, options), err=options.out == "-")
     if log is None:
         return trained
     record = {**trained.model.record, "examination": log.examination.to_dict()}
     return replace(trained, model=replace(trained.model, record=record))
+
+
+def _describe_cost(model: Model, other: Model, valid: Rounds, options: TrainOptions) -> str:
+    """What the scaling of search engines costs on the validation set, in one line."""
+    from ranktron.metrics import evaluate
+
+    metric = options.select
+    value, default = (evaluate(each.score_rounds(valid), valid, metric).means[str(metric)] for each in (model, other))
+    names = ["none" if each.scaler is None else each.scaler.name for each in (model, other)]
+    return f"{metric} on {options.valid}: {value:.4f} with {names[0]} scaling, {default:.4f} with {names[1]} (default)"
 
 
 def _finish(trained: Trained, options: TrainOptions) -> None:
@@ -283,10 +325,15 @@ def _read_log(path: str, method: str) -> WeightedLog:
 
 
 def _summary(trained: Trained, metrics: list[Metric], out: str) -> dict[str, Any]:
+    from ranktron.export import exportable_to
+
     history, model = trained.history, trained.model
+    queries = model.record.get("queries") or 1
     online = dict(zip(map(str, metrics), history.averages(), strict=False))
     return {
         "algorithm": model.kind,
+        "queries": queries,
+        "passes": round(history.rounds / queries, 2),
         "rounds": history.rounds,
         "mistakes": history.mistakes,
         "seconds": history.seconds,
@@ -297,6 +344,7 @@ def _summary(trained: Trained, metrics: list[Metric], out: str) -> dict[str, Any
         "map": None if model.map is None else model.map.name,
         "nan": "error" if model.imputer is None else model.imputer.name,
         "categories": {} if model.encoder is None else {k: len(v) for k, v in model.encoder.categories.items()},
+        "exports": list(exportable_to(model)),
         "interrupted": history.interrupted,
         "remarks": history.remarks,
         "model": out,
@@ -306,16 +354,17 @@ def _summary(trained: Trained, metrics: list[Metric], out: str) -> dict[str, Any
 def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) -> None:
     history = trained.history
     rate = history.rounds / history.seconds if history.seconds else 0.0
-    rows: list[tuple[str, object]] = [
-        ("rounds", f"{history.rounds:,} ({rate:,.0f} per second)"),
-    ]
+    passes = summary["passes"]
+    played = f"{passes:,g} pass{'' if passes == 1 else 'es'} ({rate:,.0f} queries per second)"
+    rows: list[tuple[str, object]] = [("queries", f"{summary['queries']:,}, {played}")]
     if history.mistakes or summary["online"]:
-        counted = "rounds" if summary["online"] else "pairs"
+        counted = "rankings" if summary["online"] else "pairs"
         rows.append((f"{counted} with an update", history.mistakes))
     categories = [f"{name} ({count:,})" for name, count in summary["categories"].items()]
     rows += [("categories", ", ".join(categories))] if categories else []
     rows.append(("scaling", summary["scale"]))
     rows += [("feature map", summary["map"])] if summary["map"] else []
+    rows.append(("search engines", _describe_engines(summary["exports"], trained.model)))
     rows += [("missing values", summary["nan"])] if trained.model.imputer is not None else []
     rows += [(f"{name}, time average", value) for name, value in (summary["online"] or {}).items()]
     if history.valid:
@@ -323,3 +372,12 @@ def _print(summary: dict[str, Any], trained: Trained, select: Metric, out: str) 
         rows += [(f"{name}, validation", value) for name, value in summary["valid"].items()]
     rows += [(remark, count) for remark, count in history.remarks.items() if count]
     print_table(f"{trained.model.kind} → {out}", ["", ""], rows, out)
+
+
+def _describe_engines(targets: list[str], model: Model) -> str:
+    """The search engines that can compute the model's scores, as `export --to` names them."""
+    if len(targets) == len(TARGETS):
+        return "all (ranktron export)"
+    linear = model.blank_learner().linear or model.kind == "rankboost"
+    within_lists = linear and model.scaler is not None and model.map is None
+    return ", ".join(targets) or ("none has this scaling: see --exportable" if within_lists else "none")

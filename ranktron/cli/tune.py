@@ -19,7 +19,7 @@ from ranktron.cli.options import (
     nan_option,
     null_for,
     null_option,
-    read_data,
+    read_training_data,
     table_options,
 )
 from ranktron.cli.output import print_json, print_widest, show_activity, table
@@ -78,7 +78,7 @@ def tune(
     keep_inputs(out, data)
     if trees:
         learners = (*(learners or LEARNERS), TREES)
-    rounds = read_data(data, null or null_for(None, nan), part="train")
+    rounds = read_training_data(data, null or null_for(None, nan))
     if dask is None:  # not within the time budget
         with show_activity("preparing (compiling on the first run only)"):
             compile_families(rounds, metric, learners or None, exportable, nan or "error")
@@ -127,13 +127,12 @@ def _content(tuned: Tuned, out: str) -> dict[str, Any]:
 
 
 def _best_exportable(tuned: Tuned) -> dict[str, Any] | None:
-    """The best candidate without a map or scaling within queries, among those tried on all folds of the winner."""
+    """The best candidate that engines can compute, among those tried on all folds of the winner."""
+    from ranktron.training.tune import TREES
+
     for row in tuned.table:
-        if (
-            row["map"] is None
-            and not (row["scale"] or "").endswith("-query")
-            and row["folds"] == tuned.table[0]["folds"]
-        ):
+        plain = row["map"] is None and row["learner"] != TREES and not (row["scale"] or "").endswith("-query")
+        if plain and row["folds"] == tuned.table[0]["folds"]:
             return row
     return None
 
@@ -152,7 +151,7 @@ def _print(tuned: Tuned, metric: str, out: str) -> None:
         )
         for row in tuned.table[:_SHOWN]
     ]
-    columns = ["learner", "parameters", "scale", "map", "passes", metric, "95 % interval", "folds"]
+    columns = ["learner", "parameters", "scale", "feature\nmap", "passes", metric, "95 % interval", "folds"]
     tried = f"{len(tuned.table)} candidate{'s' if len(tuned.table) > 1 else ''}"
     title = f"The best of {tried} on validation queries → {out}"
     # narrow terminals get fewer columns, so that no number is broken
@@ -166,11 +165,17 @@ def _print(tuned: Tuned, metric: str, out: str) -> None:
     }
     if tuned.stopped:
         click.echo(reasons[tuned.stopped], err=err)
+    click.echo(_describe_exportable(tuned, metric), err=err)
+
+
+def _describe_exportable(tuned: Tuned, metric: str) -> str:
+    """Whether search engines can compute the best candidate; otherwise the best one that they can, and its cost."""
     best, other = tuned.table[0], _best_exportable(tuned)
-    if best["map"] is None and best["scale"] and best["scale"].endswith("-query"):
-        click.echo("it scales within each query, which search engines cannot do", err=err)
-    if other is not None and other is not best:
-        settings = ", ".join(f"{key}={value}" for key, value in other["parameters"].items() if key in _SHOWN_PARAMETERS)
-        name = f"{other['learner']} ({settings})" if settings else other["learner"]
-        difference = f"{metric} {other['mean']:.4f}, {other['mean'] - best['mean']:+.4f}"
-        click.echo(f"best candidate for every search engine (--exportable): {name}, {difference}", err=err)
+    if other is best:
+        return "Search engines can compute it (ranktron export)."
+    if other is None:
+        return "Search engines cannot compute it, nor any candidate that was tried on as many queries (--exportable)."
+    settings = ", ".join(f"{key}={value}" for key, value in other["parameters"].items() if key in _SHOWN_PARAMETERS)
+    name = f"{other['learner']} ({settings})" if settings else other["learner"]
+    difference = f"{metric} {other['mean']:.4f} instead of {best['mean']:.4f} on validation queries"
+    return f"Search engines cannot compute it; the best candidate that they can (--exportable): {name}, {difference}."

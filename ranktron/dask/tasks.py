@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.dask.mixed_pass import PlayedQueries, play_pieces
+from ranktron.data.feature_ranges import thin
 from ranktron.data.imputation import known_values
 from ranktron.data.io.grouping import in_file
 from ranktron.data.io.parts import QUERIES, FeatureNumbers, FilePart, fit_features, hash_queries
@@ -172,6 +173,11 @@ def summarise_part(part: Part, missing: bool = False) -> PartSummary:
 def name_query(part: Part, query: int) -> str:
     """The id of a query of a part."""
     return repr(load_part(part).qids[query : query + 1].tolist()[0])
+
+
+def sample_part(part: Part, features: FeatureNumbers, queries: Integers) -> Rounds:
+    """A few documents of some queries of a part, from which the ranges of features are computed."""
+    return thin(load_part(part, features), queries)
 
 
 def sum_part(part: Part, features: FeatureNumbers, model: Model, before: FeatureSums | None = None) -> FeatureSums:

@@ -24,11 +24,13 @@ from ranktron.dask.tasks import (
     name_query,
     play_parts,
     prepare_part,
+    sample_part,
     square_part,
     sum_part,
     summarise_part,
     warm_part,
 )
+from ranktron.data.feature_ranges import ENOUGH, FeatureRanges, sampled_queries
 from ranktron.data.imputation import make_imputer
 from ranktron.data.io.parts import FeatureNumbers, FilePart, shared_query
 from ranktron.data.moments import Moments
@@ -45,6 +47,7 @@ from ranktron.training.workers import Workers
 from ranktron.types import Floats, State
 
 _NOTHING = Rounds(np.zeros((0, 1), np.float32), np.zeros(0), np.zeros(1, np.int64), np.zeros(0, object))
+SAMPLED_PARTS = 16  # from which the ranges of features are computed
 SHARDS = 16
 """The default number of shards is that of parts, up to this one. It does not depend on the number of workers."""
 
@@ -213,6 +216,21 @@ def make_untrained_parts(plan: TrainingPlan, data: PartData, *, in_order: bool =
     return replace(model, scaler=make_scaler(scaling, model.n_filled, moments, sparse=features.sparse))
 
 
+def measure_ranges(data: PartData) -> FeatureRanges | None:
+    """The ranges of the features from a sample of at most 16 parts; with so few parts those of one machine."""
+    n = len(data.parts)
+    chosen = np.arange(min(n, SAMPLED_PARTS)) * n // max(min(n, SAMPLED_PARTS), 1)
+    first = np.concatenate(([0], np.cumsum(np.array(data.sizes)[chosen])))
+    if first[-1] < ENOUGH:
+        return None
+    queries, samples = sampled_queries(int(first[-1]), data.features.n_features), []
+    for a, b, p in zip(first, first[1:], chosen.tolist(), strict=False):
+        own = queries[(queries >= a) & (queries < b)] - a
+        if len(own):
+            samples.append(data.workers.submit(sample_part, data.parts[p], data.features, own, home=data.homes[p]))
+    return FeatureRanges.from_sample(Rounds.concat([sample.result() for sample in samples]))
+
+
 def _fit_imputer(nan: str, data: PartData) -> Any:
     if nan == "error":
         return None
@@ -305,7 +323,7 @@ def train_parts(
     stored_division = record_division(division)
     blank = start is None
     if start is None:
-        start = make_untrained_parts(plan, data, in_order=in_order)
+        start = replace(make_untrained_parts(plan, data, in_order=in_order), ranges=measure_ranges(data))
     validation = plan.validation(None if valid is None else start.prepare(valid))
     epoch, queries, untrained = int(start.record.get("epoch", 0)), sum(data.sizes), replace(start, state={}, record={})
     history = History(epoch=epoch, first_epoch=epoch)

@@ -51,7 +51,20 @@ def _list_parts(path: Path) -> list[Path]:
         found = sorted(part for part in path.iterdir() if part.is_file() and part.name[0] not in "._")
     if not found:
         raise DataError(f"{path}: this folder has no file to read")
+    held_out = [part for part in found if _is_held_out(part)]
+    if 0 < len(held_out) < len(found):
+        others = " ".join(str(part) for part in found if part not in held_out)
+        raise DataError(
+            f"{path}: this folder has {held_out[0].name} beside other files: name the files to read ({others}), or put "
+            f"{held_out[0].name} into a folder of its own"
+        )
     return found
+
+
+def _is_held_out(path: Path) -> bool:
+    """Whether a file is a test or validation set, or a numbered part of one, by its name."""
+    stem = path.name.partition(".")[0].lower().rstrip("0123456789").rstrip("-_")
+    return stem in PARTS["vali"] + PARTS["test"]
 
 
 def fold_parts(path: str | os.PathLike[str]) -> dict[str, Path]:

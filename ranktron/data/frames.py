@@ -78,6 +78,7 @@ def read_frame(
     frame, own_qid = take_query_ids(X, None if group is not None else qid)
     qid = qid if group is not None else own_qid
     grouped = qid is not None or group is not None
+    _refuse_swapped(X, y)
     X, y, names = check(take_features(frame, features, first=first), y)
     if first and features is None:
         _check_left_over(frame, X, y, grouped=grouped)
@@ -87,6 +88,24 @@ def read_frame(
         return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=missing)
     with explained(X, missing=missing):
         return Rounds.from_arrays(X, y, qid, group, feature_names=names, missing=missing)
+
+
+def _refuse_swapped(X: Any, y: Any) -> None:
+    """Refuses features and labels, or labels and query ids, that have changed places."""
+    if _depth(X) == 1 and _depth(y) == 2:
+        raise DataError("the features are one number for each row and the labels a table: it is fit(X, y, qid=qid)")
+    first = next(iter(y), None) if _depth(y) == 1 else None
+    if isinstance(first, str) and not _is_number(first):
+        raise DataError(
+            f"the labels are text, {str(first)!r} in row 0: it is fit(X, y, qid=qid), with labels before query ids"
+        )
+
+
+def _depth(table: Any) -> int | None:
+    """The number of dimensions of an array, a data frame or lists, by the first row; None if that is not known."""
+    if isinstance(table, list | tuple):
+        return 1 + isinstance(table[0], list | tuple) if table else None
+    return getattr(table, "ndim", None)
 
 
 @contextmanager

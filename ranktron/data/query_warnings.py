@@ -1,16 +1,24 @@
-"""Warnings about suspicious data: uninformative queries, reused query ids, labels among the features."""
+"""Warnings about suspicious data: uninformative queries, reused ids, labels among the features, labels too high."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
+from math import lgamma, log
 
 import numpy as np
 
 from ranktron.data.rounds import Rounds
 from ranktron.errors import warn
-from ranktron.types import Features, Floats, Integers
+from ranktron.kernels.csr_rows import Sparse
+from ranktron.types import Features, Floats, Integers, Round
 
+HIGHEST_USUAL = 31.0
+"""The highest label of the default gains of LightGBM, and of XGBoost's exponential gain."""
 _ROWS = 32  # with fewer rows a feature may equal the labels by chance
+_GRADES = 32  # more labels than these are no grades
+_CHANCE = 1e-9  # a feature that tells the labels by chance, among all features, is as rare as this
 
 
 def count_uninformative(rounds: Rounds) -> tuple[int, int]:
@@ -81,10 +89,104 @@ def columns_equal_to(X: Features, y: Floats) -> list[int]:
     return [j for j in likely.tolist() if (X[:, j] == y).all()]
 
 
+def columns_that_tell(X: Features, y: Floats) -> list[int]:
+    """The columns of a matrix whose values tell the label of every row: no two labels share a range of values.
+
+    Such are 2 * label + 0.1 and any other one-to-one function of the label, with or without noise. Columns that may do
+    so by chance are left out, and sparse rows are not searched.
+
+    >>> y = np.arange(40.0) % 4
+    >>> columns_that_tell(np.column_stack([2 * y + 0.1, 7 - y, np.arange(40.0)]), y)
+    [0, 1]
+    """
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or len(y) < _ROWS or X.shape[1] == 0:
+        return []
+    grades, counts = np.unique(y, return_counts=True)
+    if len(grades) > _GRADES or _log_chance(counts) + log(X.shape[1]) > log(_CHANCE):
+        return []
+    likely = np.arange(X.shape[1])
+    for rows in (min(len(y), 8 * _ROWS), len(y)):  # a few rows refute most columns
+        start = X[:rows, likely]
+        parts = [start[y[:rows] == grade] for grade in grades]
+        ranges = [(part.min(axis=0), part.max(axis=0)) for part in parts if len(part)]
+        low, high = (np.array(side) for side in zip(*ranges, strict=True))
+        order = np.argsort(low, axis=0)
+        above, below = (np.take_along_axis(side, order, axis=0) for side in (low, high))
+        likely = likely[(above[1:] > below[:-1]).all(axis=0)]
+        if not len(likely):
+            break
+    found: list[int] = likely.tolist()
+    return found
+
+
+def _log_chance(counts: Integers) -> float:
+    """The logarithm of the probability that the labels of rows in random order form one block for each grade."""
+    arrangements = lgamma(counts.sum() + 1.0) - sum(lgamma(count + 1.0) for count in counts.tolist())
+    return lgamma(len(counts) + 1.0) - arrangements
+
+
 def warn_label_features(X: Features, y: Floats, names: Sequence[str | int]) -> None:
-    """Warns of features that equal the labels."""
-    for j in columns_equal_to(X, y) if len(y) >= _ROWS else ():
-        warn(f"the feature {names[j]!r} equals the labels in all {len(y):,} rows: drop it, or it is all that is learnt")
+    """Warns of features that equal the labels, or tell them."""
+    equal = columns_equal_to(X, y) if len(y) >= _ROWS else []
+    for j in equal:
+        warn(
+            f"the feature {names[j]!r} equals the labels in all {len(y):,} rows: drop it, the model would learn "
+            "nothing else"
+        )
+    for j in columns_that_tell(X, y):
+        if j not in equal:
+            warn(
+                f"the feature {names[j]!r} tells the label of each of the {len(y):,} rows: if it is made of the "
+                "labels, drop it, the model would learn nothing else"
+            )
+
+
+def warn_repeated_documents(rounds: Rounds) -> None:
+    """Warns of documents that are more than once in a query."""
+    if rounds.docids is None:
+        return
+    ids, offsets = rounds.docids.tolist(), rounds.offsets.tolist()
+    count, first = 0, ""
+    for q, (a, b) in enumerate(pairwise(offsets)):
+        named = [docid for docid in ids[a:b] if docid != ""]
+        extra = len(named) - len(set(named))
+        if extra and not count:
+            twice = Counter(named).most_common(1)[0][0]
+            first = f"{twice!r} in query {rounds.qids[q : q + 1].tolist()[0]!r}"
+        count += extra
+    if count:
+        warn(
+            f"{count:,} document{'s are' if count > 1 else ' is'} repeated in a query, first {first}: "
+            "leave one row of each, or give each its own id"
+        )
+
+
+def warn_high_labels(labels: Floats) -> None:
+    """Warns of labels with which one document counts for all others where the gain is 2^label - 1."""
+    highest = float(labels.max(initial=0.0))
+    if highest > HIGHEST_USUAL:
+        warn(
+            f"labels go up to {highest:g}, and the gain of NDCG is 2^label - 1: one document counts for all others; "
+            "use grades such as 0 to 4, or a convention whose gain is the label, such as ndcg@10:trec"
+        )
+
+
+def warn_shared_queries(rounds: Rounds, valid: Rounds) -> None:
+    """Warns if queries of the validation set are those of the training set."""
+    known = {_content(round) for round in rounds}
+    shared = sum(_content(round) in known for round in valid)
+    if shared * 10 > len(valid):
+        which = "all" if shared == len(valid) else f"{shared:,} of {len(valid):,}"
+        warn(
+            f"{which} queries of the validation set are in the training set, too: it measures what was learnt by "
+            "heart; give it other queries"
+        )
+
+
+def _content(round: Round) -> int:
+    X = round.X.trimmed() if isinstance(round.X, Sparse) else round.X
+    parts = (X.columns, X.written_values()) if isinstance(X, Sparse) else (X,)
+    return hash((round.labels.tobytes(), *(part.tobytes() for part in parts)))
 
 
 def _count_runs(rows: Integers, offsets: Integers) -> Integers:

@@ -39,7 +39,15 @@ from ranktron.learners.schedule import UNEVEN, Schedule
 from ranktron.metrics import Metric
 from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.training.algorithms import CATEGORICAL, MAP, NAN, PRESET, TRAINING, common_parameters
-from ranktron.training.fit import TrainingPlan, learn_once, make_untrained, play_rescaled, simulated_user, train
+from ranktron.training.fit import (
+    TrainingPlan,
+    learn_once,
+    make_untrained,
+    play_rescaled,
+    simulated_user,
+    train,
+    with_ranges,
+)
 from ranktron.training.model import Model
 from ranktron.types import FeedbackModel, Floats, Integers
 
@@ -105,7 +113,7 @@ class BaseRanker(WithPresets):
     __metadata_request__predict: ClassVar = {"qid": True}
     __metadata_request__score: ClassVar = {"qid": True, "groups": True}
 
-    scale: Literal["auto", "standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None
+    scale: Literal["auto", "standard", "minmax", "range", "minmax-query", "standard-query", "running-standard"] | None
     map: str | FeatureMap | None
     random_state: int | np.random.RandomState | None
     features: Sequence[str] | None
@@ -431,7 +439,7 @@ class OnlineRanker(BaseRanker):
         """Plays rounds once, in order; the first ones that there are fit imputation, scaling and map."""
         if blank:
             scale = self.scale if self.scale != "auto" else self._scale_of_stream()
-            model = make_untrained(replace(self._plan(), scaling=scale), rounds)
+            model = with_ranges(make_untrained(replace(self._plan(), scaling=scale), rounds), rounds)
             self._adopt(model, with_queries=len(rounds) > 1)
         if self._user is None and self.feedback is not None:
             self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)

@@ -81,7 +81,7 @@ class ClickRanker(BaseRanker):
             How likely the document was to be seen in its impression, where that is known: above 0, at most 1.
         exploration : array, or name of a column
             How likely it was to be *shown* at its position, where rankings were drawn: what the randomised estimate of
-            examination needs.
+            examination needs. With it, clicks on single documents are compared across impressions of a query.
         query, item, ranker : array, or name of a column
             Which impressions share a query, which rows are the same document, who showed it. Harvesting needs query and
             item.

@@ -16,7 +16,21 @@ Each engine is one object: `write` encodes the file, and `scores` reads the file
 documented rules, in its arithmetic. A file whose scores differ from the model's is not written.
 """
 
-from ranktron.export.exporting import TARGETS, Export, export
-from ranktron.export.verifying import Check
+from typing import TYPE_CHECKING
 
-__all__ = ["TARGETS", "Check", "Export", "export"]
+from ranktron.export.targets import TARGETS
+from ranktron.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from ranktron.export.exporting import Export, check_exportable, export, exportable_to
+    from ranktron.export.verifying import Check
+
+__all__ = ["TARGETS", "Check", "Export", "check_exportable", "export", "exportable_to"]
+
+_HOMES = dict.fromkeys(__all__[2:], "exporting") | {"Check": "verifying"}
+
+__getattr__ = lazy_names(__name__, homes={name: f"{__name__}.{home}" for name, home in _HOMES.items()})
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -25,35 +26,13 @@ from ranktron.export.ranker import (
     rename_features,
 )
 from ranktron.export.stumps import StumpRanker, stump_ranker
+from ranktron.export.targets import CURVES, LUCENE, TARGETS, TREES
 from ranktron.export.verifying import Check, Sample, sample_rounds, verify_export
+from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model
 
-TARGETS = {
-    "solr": "ranktron.export.solr:Solr",
-    "elasticsearch": "ranktron.export.elasticsearch:LearningToRankPlugin",
-    "opensearch": "ranktron.export.elasticsearch:LearningToRankPlugin",
-    "lucene-expression": "ranktron.export.lucene_expression:LuceneExpression",
-    "vespa": "ranktron.export.vespa:Vespa",
-    "vespa-inputs": "ranktron.export.vespa:VespaInputs",
-    "vespa-weights": "ranktron.export.vespa:VespaWeights",
-    "onnx": "ranktron.export.onnx:Onnx",
-    "json": "ranktron.export.json:PlainJson",
-}
-TREES = {
-    "solr": "ranktron.export.stumps:SolrTrees",
-    "elasticsearch": "ranktron.export.stumps:PluginTrees",
-    "opensearch": "ranktron.export.stumps:PluginTrees",
-    "vespa": "ranktron.export.stumps:VespaTrees",
-    "onnx": "ranktron.export.stumps:OnnxTrees",
-    "json": "ranktron.export.stumps:JsonTrees",
-}
-"""Targets of RankBoost's thresholded features."""
-
 NORMALIZERS = ("native", "fold")
-LUCENE = ("solr", "elasticsearch", "opensearch", "lucene-expression")
 _AVERAGED = "it is the average of a voting model"
-CURVES = ("lucene-expression",)
-"""Targets of sums of curves: linear models, bins, bins-linear and RankBoost."""
 
 
 @dataclass(frozen=True)
@@ -122,18 +101,15 @@ def export(
         raise DataError(f"normalizers must be {' or '.join(NORMALIZERS)}, not {normalizers!r}")
     if not re.fullmatch(r"[\w][\w.-]*", name, flags=re.ASCII):
         raise DataError(f"{name!r} cannot name a model: use letters, digits, _, . and -")
-    if to not in CURVES:
-        check_plain(model)
     model = average_members(model) if average else model
     model = model if feature_names is None else rename_features(model, feature_names)
+    check_exportable(model, to)
     if to in CURVES:
         return _export_curves(model, to, name, store, sample_rounds(model, data), one, average)
     if model.kind == "rankboost":
         return _export_stumps(model, to, name, store, sample_rounds(model, data), one)
     whole, sample = linear_ranker(model), sample_rounds(model, data)
     engine: LinearEngine = _import_engine(TARGETS[to])
-    _check_scaling(to, whole.scaling, engine.scales_lists)
-    _check_missing(to, model, engine.handles_missing, whole.reads_zeros)
     ranker, notes = _fit_to_engine(engine, whole, normalizers)
     ranker = _lift_scores(engine, ranker, sample, one)
     content = engine.write(ranker, name, store)
@@ -143,14 +119,75 @@ def export(
     return Export(to, name, content, tuple(notes), tuple(warnings), check)
 
 
+def check_exportable(model: Model, to: str) -> None:
+    """Refuses a model that a target cannot compute, with the reason and an alternative; its state does not matter.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    to : str
+        One of `TARGETS`.
+
+    Examples
+    --------
+    >>> from ranktron.data.scaling import PerQuery
+    >>> from ranktron.training.model import Model
+    >>> model = Model("linear", {}, {"coef": np.array([0.3]), "constant": 0.0}, 1, scaler=PerQuery(1))
+    >>> check_exportable(model, "vespa")
+    >>> check_exportable(model, "solr")
+    Traceback (most recent call last):
+    ranktron.errors.DataError: this model scales features within each list, which solr cannot do: ...
+    """
+    scaling = "none" if model.scaler is None else model.scaler.name
+    if to in CURVES:
+        engine: Engine[Any] = _import_engine(TARGETS[to])
+        _check_scaling(model, to, scaling, engine.scales_lists)
+        _check_missing(to, model, engine.handles_missing, model.imputer is None or model.imputer.name == "zero")
+        curve_ranker(model)
+        return
+    check_plain(model)
+    if model.kind == "rankboost":
+        if to not in TREES:
+            raise DataError(f"{to} supports linear weights only, not thresholded features: export to vespa instead")
+        engine = _import_engine(TREES[to])
+        _check_scaling(model, to, scaling, engine.scales_lists)
+        zeros = engine.lucene and model.imputer is not None and model.imputer.name == "zero"
+        _check_missing(to, model, False, model.imputer is None or zeros)
+        return
+    linear, engine = linear_ranker(model), _import_engine(TARGETS[to])
+    _check_scaling(model, to, linear.scaling, engine.scales_lists)
+    _check_missing(to, model, engine.handles_missing, linear.reads_zeros)
+
+
+def exportable_to(model: Model) -> tuple[str, ...]:
+    """The targets that can compute a model.
+
+    Parameters
+    ----------
+    model : Model
+        The model, trained or not.
+
+    Examples
+    --------
+    >>> from ranktron.data.scaling import PerQuery
+    >>> from ranktron.training.model import Model
+    >>> model = Model("linear", {}, {"coef": np.array([0.3]), "constant": 0.0}, 1, scaler=PerQuery(1))
+    >>> exportable_to(model)
+    ('vespa',)
+    """
+    targets = []
+    for to in TARGETS:
+        with suppress(DataError):
+            check_exportable(model, to)
+            targets.append(to)
+    return tuple(targets)
+
+
 def _export_stumps(model: Model, to: str, name: str, store: str | None, sample: Sample, one: str | None) -> Export:
-    if to not in TREES:
-        raise DataError(f"{to} supports linear weights only, not thresholded features: export to vespa instead")
     if one is not None:
         raise DataError("trees have a constant of their own: a feature that is always 1 is not needed")
     engine: Engine[StumpRanker] = _import_engine(TREES[to])
-    _check_scaling(to, "none" if model.scaler is None else model.scaler.name, engine.scales_lists)
-    _check_missing(to, model, False, model.imputer is None or (engine.lucene and model.imputer.name == "zero"))
     ranker = stump_ranker(model, lifted=engine.lucene)
     content = engine.write(ranker, name, store)
     check = verify_export(engine, content, ranker, model, sample)
@@ -164,8 +201,6 @@ def _export_curves(
     if one is not None:
         raise DataError("an expression has a constant of its own: a feature that is always 1 is not needed")
     engine: Engine[CurveRanker] = _import_engine(TARGETS[to])
-    _check_scaling(to, "none" if model.scaler is None else model.scaler.name, engine.scales_lists)
-    _check_missing(to, model, engine.handles_missing, model.imputer is None or model.imputer.name == "zero")
     ranker = curve_ranker(model)
     content = engine.write(ranker, name, store)
     check = verify_export(engine, content, ranker, model, sample)
@@ -180,17 +215,16 @@ def _export_curves(
     return Export(to, name, content, (_AVERAGED,) if average else (), tuple(warnings), check)
 
 
-def _check_scaling(to: str, scaling: str, scales_lists: bool) -> None:
-    if scaling == "standard-query":
-        raise DataError(
-            f"this model standardises features within each list, which {to} cannot do: train with --scale standard or "
-            "minmax instead (minmax-query for vespa), or let `ranktron serve` answer"
-        )
-    if scaling == "minmax-query" and not scales_lists:
-        raise DataError(
-            f"this model scales features within each list, which {to} cannot do: train with --scale standard or minmax "
-            "instead, or export a linear model to vespa, whose global phase can"
-        )
+def _check_scaling(model: Model, to: str, scaling: str, scales_lists: bool) -> None:
+    if scaling not in ("standard-query", "minmax-query") or (scaling == "minmax-query" and scales_lists):
+        return
+    what = "standardises" if scaling == "standard-query" else "scales"
+    algorithm = f"--algo {model.kind} " if model.kind in ALGORITHMS else ""
+    raise DataError(
+        f"this model {what} features within each list, which {to} cannot do: train one whose scaling engines have, "
+        f"`ranktron train DATA {algorithm}--exportable --model FILE` (for vespa --scale minmax-query instead), or let "
+        "`ranktron serve` answer"
+    )
 
 
 def _check_missing(to: str, model: Model, handles_missing: bool, reads_zeros: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.query_warnings import warn_uninformative_queries
+from ranktron.data.query_warnings import warn_high_labels, warn_uninformative_queries
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.metrics.compiled import first_outside, metric_records, values
@@ -242,6 +242,8 @@ def _values(scores: Any, rounds: Rounds, chosen: tuple[Metric, ...]) -> dict[str
     for each in chosen:
         _check_labels(each, labels, rounds)
     warn_uninformative_queries(rounds, "there is nothing to rank, and so nothing to measure, in")
+    if any(each.gains_grow for each in chosen):
+        warn_high_labels(labels)
     ordering = Ordering(scores, offsets, rounds.docids)
     rows: dict[Metric, Floats] = {}
     for ties in dict.fromkeys(each.choices.ties for each in chosen):

@@ -155,8 +155,12 @@ class Metric:
         """The highest label for which the metric is defined."""
         if self.name == "err":
             return HIGHEST_ERR_GRADE
-        exponential = self.name in ("ndcg", "dcg") and self.choices.gain == EXPONENTIAL
-        return HIGHEST_EXPONENT if exponential else float(np.finfo(np.float64).max / 2**40)
+        return HIGHEST_EXPONENT if self.gains_grow else float(np.finfo(np.float64).max / 2**40)
+
+    @property
+    def gains_grow(self) -> bool:
+        """Whether the gain is 2^label − 1."""
+        return self.name in ("ndcg", "dcg") and self.choices.gain == EXPONENTIAL
 
     @cached_property
     def record(self) -> npt.NDArray[Any]:
@@ -219,7 +223,7 @@ def out_of_range(metric: Metric, labels: Floats) -> str:
 def label_complaint(metric: Metric, where: str) -> str:
     """What is said of a label that the metric is not defined for, and of what to do."""
     instead = f"use lower grades, or {replace(metric, convention='trec')}, whose gain is the label itself"
-    instead = instead if metric.name in ("ndcg", "dcg") and metric.choices.gain == EXPONENTIAL else "use lower grades"
+    instead = instead if metric.gains_grow else "use lower grades"
     return f"{metric} is defined for labels from 0 to {metric.highest_label:g}; {where}: {instead}"
 
 

@@ -361,6 +361,18 @@ class Client(ServiceConnection, ExperimentCalls):
         definition |= {field: value for field, value in given.items() if value is not None}
         return self._request("PUT", self._path(name), {**definition, "parameters": dict(parameters or {})})
 
+    def forget(self, name: str, user: str) -> dict[str, Any]:
+        """Forgets a user of a ranker made with `history="keep"`: restores the weights of a replay without them.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        user : str
+            The user, as rankings named them.
+        """
+        return self._request("DELETE", f"{self._path(name)}/users/{quote(user, safe='')}")
+
     def create_from_model(
         self, name: str, data: bytes, algorithm: str | None = None, trust: float | None = None
     ) -> dict[str, Any]:

@@ -165,8 +165,20 @@ def _samples(service: RankingService) -> Iterator[MetricSamples]:
     for name, (text, number) in SERVICE_METRICS.items():
         yield MetricSamples(name, "gauge", text, [({}, number(service))])
     live_rankers = list(service.live_rankers.values())
+    yield from _feature_samples(live_rankers)
     for name, (kind, text, value) in RANKER_METRICS.items():
         yield MetricSamples(name, kind, text, [({"ranker": live.name}, value(live)) for live in live_rankers])
+
+
+def _feature_samples(live_rankers: Sequence[LiveRanker]) -> Iterator[MetricSamples]:
+    distances: list[tuple[dict[str, str], float | None]] = []
+    left: list[tuple[dict[str, str], float | None]] = []
+    for live in live_rankers:
+        found = live.features.distances()
+        distances += [({"ranker": live.name, "feature": each.feature}, each.distance) for each in found]
+        left += [({"ranker": live.name}, sum(each.left != "" for each in found) if found else None)]
+    for (name, text), samples in zip(FEATURE_METRICS.items(), (distances, left), strict=True):
+        yield MetricSamples(name, "gauge", text, samples)
 
 
 def _norm(live: LiveRanker) -> float | None:
@@ -187,6 +199,10 @@ SERVICE_METRICS: dict[str, tuple[str, Callable[[RankingService], float]]] = {
         "Quarantined rankers: they could not be recovered at the start.",
         lambda service: len(service.engine.quarantined),
     ),
+}
+FEATURE_METRICS = {
+    "ranktron_feature_distance": "Population stability index of a feature: recent lists against the training data.",
+    "ranktron_features_left": "Features whose distribution has left the training data: a large, significant change.",
 }
 RANKER_METRICS: dict[str, tuple[str, str, Callable[[LiveRanker], float | None]]] = {
     "ranktron_rounds_total": (

@@ -65,6 +65,10 @@ class Definition(RequestBody):
     model: Annotated[
         str, Meta(description="set by the service: the SHA-256 of the model file; leave out in requests")
     ] = ""
+    history: Annotated[
+        Literal["prune", "keep"],
+        Meta(description="whether answered rounds are kept, which needs `user` in every ranking, to forget one"),
+    ] = "prune"
     learns_from: (
         Annotated[
             LearnsFrom,
@@ -187,6 +191,7 @@ class RankerAnswer(ResponseBody, omit_defaults=True):
     rounds: int
     open: int
     map: str | None
+    exports: Annotated[list[str], Meta(description="targets of `ranktron export` that can compute its scores")]
     close_after: float | None = None
     scale: str | None = None
     note: str = ""
@@ -211,6 +216,20 @@ class RollbackRequest(RequestBody):
     """The kept version to roll back to."""
 
     version: Number
+
+
+class ForgetAnswer(ResponseBody):
+    """A forgotten user: the version after it, and how many entries and open rounds were erased.
+
+    What is not reached: `kept` versions, and `models`, versions at which a model was uploaded or restored. Nor are
+    backups, which nobody lists.
+    """
+
+    version: int
+    entries: int
+    open: int
+    kept: list[int]
+    models: list[int]
 
 
 class VersionsAnswer(ResponseBody):
@@ -309,6 +328,31 @@ class Weight(ResponseBody):
     drift: float
 
 
+class FeatureDistance(ResponseBody):
+    """How far the values of a feature are from the training data: the population stability index over its deciles.
+
+    `missing` is the share of documents without a value, `left` says what has changed if the change is large and
+    significant.
+    """
+
+    feature: str
+    distance: float
+    missing: float
+    left: str
+
+
+class FeatureDistances(ResponseBody):
+    """The distances of all features, once `needed` lists have been compared.
+
+    They are compared with the training data, or with the ranker's first lists if it was not trained; none yet: null.
+    """
+
+    reference: Literal["training data", "first lists"] | None
+    lists: int
+    needed: int
+    features: list[FeatureDistance]
+
+
 class Updates(ResponseBody):
     """The norm of the updates of the weights: the mean of the last 100, and the last one.
 
@@ -368,6 +412,7 @@ class DashboardAnswer(ResponseBody):
     recent: list[Recent]
     health: Health
     map: str | None
+    distances: FeatureDistances
 
 
 class ErrorBody(ResponseBody):

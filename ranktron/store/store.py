@@ -26,8 +26,10 @@ from ranktron.store.messages import (
     Definition,
     Document,
     ExplainAnswer,
+    FeatureDistances,
     FeedbackAnswer,
     FeedbackRequest,
+    ForgetAnswer,
     FullAnswer,
     FullRequest,
     LearnsFrom,
@@ -152,6 +154,7 @@ class Store:
         labels: tuple[float, float] = (0.0, 4.0),
         close_after: float | None = None,
         scale: str | None = None,
+        history: Literal["prune", "keep"] = "prune",
         model: Model | bytes | str | os.PathLike[str] | None = None,
         start: Any = None,
         trust: float | None = None,
@@ -177,6 +180,8 @@ class Store:
             The seconds after which a ranking without feedback counts as one without a click.
         scale : {"none", "standard-query", "minmax-query"}, optional
             How features are scaled within each list; by default as is recommended for the algorithm.
+        history : {"prune", "keep"}
+            Whether answered rankings are kept, which `forget` needs, and then `user` in every ranking.
         model : Model, bytes or path, optional
             A trained model or its file, which the ranker is at first, instead of a definition.
         start : mapping, array, Model, path or estimator, optional
@@ -234,6 +239,7 @@ class Store:
             "labels": labels,
             "close_after": close_after,
             "scale": scale,
+            "history": history,
             "start": weights,
             "trust": trust,
             "per": per,
@@ -587,6 +593,22 @@ class Ranker:
             return views.ranker(self._store._live(self.name))
 
     @property
+    def distances(self) -> FeatureDistances:
+        """How far the features of recent lists are from the training data; a log message says when one leaves them.
+
+        A ranker that was made without a model compares with its first 200 lists.
+
+        Examples
+        --------
+        >>> with Store(":memory:") as store:
+        ...     store.ranker("shop", features=["bm25"]).distances
+        FeatureDistances(reference=None, lists=0, needed=100, features=[])
+        """
+        self._store._check_usable()
+        with self._store._lock:
+            return views.distances(self._store._live(self.name))
+
+    @property
     def model(self) -> Model:
         """The present model, as `ranktron.load` reads one.
 
@@ -617,6 +639,33 @@ class Ranker:
         'pdgd'
         """
         self.model.save(path)
+
+    def forget(self, user: str) -> ForgetAnswer:
+        """Forgets a user: the weights are then those of a replay without this person's feedback, which is erased.
+
+        Only for rankers made with `history="keep"`. Others may rank and learn meanwhile; at the end the ranker refuses
+        for a moment. Kept versions, uploaded models and backups are not reached; the answer lists the former.
+
+        Parameters
+        ----------
+        user : str
+            The user, as rankings named them.
+
+        Examples
+        --------
+        >>> with Store(":memory:") as store:
+        ...     shop = store.ranker("shop", features=["bm25"], history="keep")
+        ...     for user in "u1", "u2":
+        ...         ranking = shop.rank({"a": [1.0], "b": [2.0]}, user=user)
+        ...         answer = shop.feedback(ranking.id, clicked=["b"])
+        ...     shop.forget("u1")
+        ForgetAnswer(version=3, entries=1, open=0, kept=[], models=[])
+        """
+        store = self._store
+        store._check_usable()
+        with store._lock:
+            live = store._live(self.name)
+        return store._finish(store._engine.forget(live, user))
 
     # Versions
 

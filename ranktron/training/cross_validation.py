@@ -261,7 +261,7 @@ def _train_all(
 
 
 def _train_on(fold: Fold, plan: TrainingPlan) -> Trained:
-    return train(plan, fold.train, valid=fold.valid)
+    return train(plan, fold.train, valid=fold.valid, ranges=False)
 
 
 class _Candidate(NamedTuple):

@@ -14,9 +14,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from ranktron.data import streams
+from ranktron.data.feature_ranges import ENOUGH, FeatureRanges
 from ranktron.data.imputation import fit_imputer, impute
 from ranktron.data.maps import FeatureMap, as_map
-from ranktron.data.query_warnings import warn_reused_query_ids, warn_uninformative_queries
+from ranktron.data.query_warnings import (
+    warn_high_labels,
+    warn_repeated_documents,
+    warn_reused_query_ids,
+    warn_shared_queries,
+    warn_uninformative_queries,
+)
 from ranktron.data.rounds import Rounds, check_labels
 from ranktron.data.scaling import Running, choose_scaling, fit_scaler, scale
 from ranktron.errors import DataError, RankingWarning
@@ -119,6 +126,7 @@ def train(
     progress: Callable[[int], None] | None = None,
     consume: bool = False,
     compile_first: bool = False,
+    ranges: bool = True,
 ) -> Trained:
     """Trains a new model, or continues `start`: with the same data and seed, as if training had never stopped.
 
@@ -146,6 +154,8 @@ def train(
         Whether the features of `rounds` and `valid`, two different sets, may be scaled in place.
     compile_first : bool
         Whether to compile what the run calls before its time is measured.
+    ranges : bool
+        Whether a new model keeps the ranges of the features.
 
     Examples
     --------
@@ -157,8 +167,12 @@ def train(
     for each in (rounds,) if valid is None else (rounds, valid):
         check_labels(each.labels)
     warn_unlearnable_queries(rounds)
+    if valid is not None:
+        warn_shared_queries(rounds, valid)
     blank, schedule = start is None, plan.schedule
     start = start or make_untrained(plan, rounds, weights, document_weights)
+    if blank and ranges:  # before features are scaled in place
+        start = with_ranges(start, rounds, labelled=weights is None)
     epoch = int(start.record.get("epoch", 0))
     history = History(epoch=epoch, position=resume_position(start, len(rounds)), first_epoch=epoch)
     history.spread = Spread.of(start.record)
@@ -262,6 +276,8 @@ def warn_unlearnable_queries(rounds: Rounds) -> None:
     """Warns if nothing can be learnt from most queries, and if ids may have been used for several queries."""
     warn_uninformative_queries(rounds, "nothing can be learnt from")
     warn_reused_query_ids(rounds)
+    warn_repeated_documents(rounds)
+    warn_high_labels(rounds.labels)
 
 
 def make_untrained(
@@ -281,6 +297,7 @@ def make_untrained(
         scaler=fit_scaler(scaling, filled, weights, document_weights),
         imputer=imputer,
         encoder=rounds.encoder,
+        prefix=rounds.prefix,
     )
     feature_map = None if plan.map is None else as_map(plan.map)
     if isinstance(model.scaler, Running) and not (feature_map is None and model.blank_learner().rescales):
@@ -290,6 +307,13 @@ def make_untrained(
             "slam, minimax and listnet without a map"
         )
     return model if feature_map is None else replace(model, map=feature_map.fit(scale(filled, model.scaler)))
+
+
+def with_ranges(model: Model, rounds: Rounds, *, labelled: bool = True) -> Model:
+    """The model with the ranges of the features; without them if there are too few queries to compare others with."""
+    if len(rounds) < ENOUGH:
+        return model
+    return replace(model, ranges=FeatureRanges.from_rounds(rounds, labelled=labelled))
 
 
 def play_rescaled(

@@ -126,7 +126,7 @@ class LinearStart:
         learner.begin(Start(weights, inf if trust is None else trust))
         return Model(
             found.name, completed, learner.state(), self.n_features, self.first_index, self.feature_names, self.scaler,
-            {}, self.map, self.imputer, self.encoder, users,
+            {}, self.map, self.imputer, self.encoder, users=users,
         )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ NOTHING_FITS = "there was no time to try anything: give it more minutes"
 
 
 SCALES = ("standard", "standard-query")
+SPARSE_SCALES = ("range", "standard")
 MAPS = (None, "bins-linear:2", "bins-linear:8", "leaves:60")
 PASSES = (1, 3, 10, 30)
 MOST_PLAYED = 6000  # queries, over all passes; one pass is always tried
@@ -127,14 +128,14 @@ class Family:
         first = self.candidates[0]
         if first.learner == TREES:  # the first trees of the largest sum are the smaller one
             largest = max(self.candidates, key=lambda each: each.parameters["n_rounds"])
-            model = train(largest.plan(seed, nan), part).model
+            model = train(largest.plan(seed, nan), part, ranges=False).model
             for each in self.candidates:
                 state = first_trees(model.state, each.parameters["n_rounds"])
                 yield each, replace(model, state=state).score_rounds(valid)
             return
         if algorithm(first.learner).solver() is not None:
             for each in self.candidates:
-                trained = train(each.plan(seed, nan), part)
+                trained = train(each.plan(seed, nan), part, ranges=False)
                 yield each, trained.model.score_rounds(valid)
                 if trained.history.interrupted:
                     return
@@ -173,7 +174,7 @@ def families(rounds: Rounds, learners: Sequence[str] | None = None, exportable: 
     if exportable and TREES in names:
         raise DataError(f"no search engine gets trees of {TREES} from here: leave them out, or exportable")
     sparse = isinstance(rounds.X, Sparse)
-    scales = SCALES[:1] if sparse or exportable else SCALES
+    scales = SPARSE_SCALES if sparse else SCALES[:1] if exportable else SCALES
     maps = MAPS[:1] if sparse or exportable else MAPS
     passes = [epochs for epochs in PASSES if epochs == 1 or epochs * len(rounds) <= MOST_PLAYED]
     online = [(name, point) for name in names if name in ONLINE for point in ONLINE[name]]
@@ -338,7 +339,7 @@ def tune_rounds(
         search.run(interrupts)
     best = search.ranked()[0].candidate
     plan = best.plan(seed, nan)
-    values = evaluate_rounds(test, train(plan, rest).model.score_rounds(test), [by])
+    values = evaluate_rounds(test, train(plan, rest, ranges=False).model.score_rounds(test), [by])
     low, high = values.interval(str(by))
     held_out_values = {"mean": values.means[str(by)], "low": low, "high": high, "queries": len(test)}
     return Tuned(train(plan, rounds).model, search.table(), held_out_values, search.stopped)

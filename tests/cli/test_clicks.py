@@ -49,6 +49,34 @@ def test_a_log_is_described_for_machines_and_for_eyes(run, log):
     assert "furthest apart: harvested and em" in text
 
 
+def test_a_log_in_which_nothing_moved_says_what_is_missing_and_prints_no_interval(run, log):
+    log = log[log.ranker == 0]
+    log.to_csv("still.csv", index=False)
+    code, out, _ = run("clicks", "still.csv", "--json")
+    assert code == 0
+    summary = json.loads(out)
+    assert summary["connected"] == {"documents_that_moved": 0, "positions": [[1], [2], [3], [4]]}
+    assert list(summary["examination"]) == ["em"]
+    assert sorted(summary["examination"]["em"]) == ["basis", "values"]
+    text = " ".join(run("clicks", "still.csv")[1].split())
+    assert "0 documents stood at several positions and nothing connects positions 1 | 2 | 3 | 4" in text
+    assert "em rests on a model of relevance alone: nothing in the log can check it" in text
+    assert "not harvested: no clicked document stood, for the same query, on both sides of" in text
+    assert text.count("let a second ranker show other orders, or draw some pages at random") == 2
+    assert "(" not in text.partition("furthest")[0].partition("1.000")[2].partition("0 documents")[0]
+    code, _, err = run("train", "still.csv", "--clicks", "auto", "--model", "a.model")
+    assert (code, "position bias rests on a model of relevance alone" in err) == (0, True)
+
+
+def test_intervals_may_be_over_queries(run, log):
+    widths = []
+    for unit in ("impressions", "queries"):
+        _, out, _ = run("clicks", "log.csv", "--replicates", "20", "--resample", unit, "--json")
+        curve = json.loads(out)["examination"]["harvested"]
+        widths.append([high - low for low, high in zip(curve["low"], curve["high"], strict=True)])
+    assert widths[0] != widths[1]
+
+
 def test_columns_may_be_named(run, log):
     log.rename(columns={"position": "slot"}).to_csv("other.csv", index=False)
     code, _, err = run("clicks", "other.csv")

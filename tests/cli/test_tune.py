@@ -62,8 +62,8 @@ def test_what_every_engine_can_compute_is_named_beside_the_best(lists, monkeypat
     monkeypatch.setattr("ranktron.training.tune.tune_rounds", lambda *_, **__: replace(found, table=table))
     code, out, _ = lists("tune", "lists.txt", "--model", "m")
     assert code == 0
-    assert "it scales within each query, which search engines cannot do" in out
-    assert "best candidate for every search engine (--exportable): hinge (eta=0.3), ndcg@10 0.8500, -0.0500" in out
+    assert "Search engines cannot compute it; the best candidate that they can (--exportable): hinge (eta=0.3)" in out
+    assert "ndcg@10 0.8500 instead of 0.9000 on validation queries." in out
     assert json.loads(lists("tune", "lists.txt", "--model", "m", "--json")[1])["exportable"] == table[3]
 
 

@@ -3,7 +3,7 @@ import pandas
 import pytest
 from scipy.optimize import minimize
 
-from ranktron import DataError, HingePerceptron, Impressions, RankMM, RankSVM, load
+from ranktron import DataError, HingePerceptron, Impressions, RankingWarning, RankMM, RankSVM, load
 from ranktron.learners.clicks import harvested_examination, power_law
 
 THETA = power_law(1.0, 4).values
@@ -61,7 +61,8 @@ def test_rank_mm_1_and_the_plain_hinge_solve_the_same_problem():
 @pytest.mark.parametrize("ranker", [RankSVM(C=10.0), RankMM(C=10.0), HingePerceptron(average=True, random_state=0)])
 def test_a_feature_that_only_decided_where_documents_stood_is_not_learnt(ranker):
     X, clicks, qid, place = log(2, sessions=1500)
-    ranker.fit(X, clicks, qid=qid, position=place)
+    with pytest.warns(RankingWarning, match="rests on a model of relevance alone"):
+        ranker.fit(X, clicks, qid=qid, position=place)
     assert ranker.examination_.method == "em"
     assert ranker.examination_.values == pytest.approx(THETA, rel=0.2)
     assert abs(ranker.coef_[0] / ranker.coef_[1]) < 0.15
@@ -90,6 +91,21 @@ def test_pages_that_show_five_of_twelve_candidates_teach_what_true_relevance_on_
     assert np.mean(apart) == pytest.approx(0.0, abs=0.05)
 
 
+@pytest.mark.parametrize("ranker", [RankSVM(C=10.0), RankMM(C=10.0), HingePerceptron(average=True, random_state=0)])
+def test_single_documents_with_known_propensities_teach_what_users_want(ranker):
+    """One document a page, drawn in favour of popularity, which users do not want."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2)).astype(np.float32)  # popularity, text
+    policy = np.exp(1.5 * X[:, 0]) + 0.1
+    policy /= policy.sum()
+    item, place = rng.choice(40, size=6000, p=policy), rng.integers(1, 3, size=6000)
+    clicks = rng.random(6000) < 1.0 / (1.0 + np.exp(-2.0 * X[item, 1])) / place
+    shown = {"qid": np.arange(6000), "position": place, "exploration": policy[item]}
+    ranker.fit(X[item], clicks, **shown)
+    assert ranker.examination_.values == pytest.approx([1.0, 0.5], rel=0.2)
+    assert abs(ranker.coef_[0] / ranker.coef_[1]) < 0.2
+
+
 def test_rows_and_columns_may_come_in_any_order_and_by_name():
     X, clicks, qid, place = log(3)
     expected = RankSVM().fit(X, clicks, qid=qid, position=place, examination=THETA).coef_
@@ -115,6 +131,7 @@ def test_the_columns_of_a_log_choose_the_estimator():
     assert drawn.examination_.method == "randomised"
 
 
+@pytest.mark.filterwarnings("ignore:position bias rests")
 def test_the_examination_is_part_of_the_saved_model(tmp_path):
     X, clicks, qid, place = log(5, sessions=200)
     ranker = HingePerceptron(random_state=0).fit(X, clicks, qid=qid, position=place)

@@ -8,7 +8,7 @@ import pytest
 
 from ranktron import DataError, Model, Rounds, read
 from ranktron.data.synthetic import WebSearch
-from ranktron.export import TARGETS, export
+from ranktron.export import TARGETS, export, exportable_to
 from ranktron.export.solr import Solr
 from ranktron.export.vespa import Vespa
 from ranktron.learners.schedule import Schedule
@@ -96,7 +96,7 @@ class TestRefusals:
         model = trained("slam", scaling="minmax-query")
         for to in TARGETS:
             if to != "vespa":
-                with pytest.raises(DataError, match=r"within each list.*--scale standard.*vespa"):
+                with pytest.raises(DataError, match=r"within each list.*--exportable.*vespa --scale minmax-query"):
                     export(model, to)
         exported = export(model, "vespa", data=LISTS)
         assert "normalize_linear(feature_1)" in exported.content.decode()
@@ -107,7 +107,7 @@ class TestRefusals:
     def test_standardising_within_lists_is_for_no_engine(self):
         model = trained("slam", scaling="standard-query")
         for to in TARGETS:
-            with pytest.raises(DataError, match=rf"standardises.*which {to} cannot do: train with --scale standard"):
+            with pytest.raises(DataError, match=rf"standardises.*which {to} cannot do: .*--exportable"):
                 export(model, to)
 
     @pytest.mark.parametrize(
@@ -307,3 +307,37 @@ def test_real_lists_keep_their_order(data_dir, name):
                 check = export(model, to, data=lists).check
                 assert check.pairs > 10_000
                 assert check.swapped <= 2, to
+
+
+def test_the_targets_that_can_compute_a_model_are_those_that_take_it():
+    lists = LISTS[:20]
+    plans = [
+        TrainingPlan("hinge", scaling=scaling, nan=nan, map=map)
+        for scaling, nan, map in (
+            (None, "error", None), ("standard", "error", None), ("minmax-query", "error", None),
+            ("standard-query", "error", None), ("standard", "mean", None), (None, "zero", None),
+            ("minmax-query", "mean", None), (None, "error", "bins:4"),
+        )
+    ]  # fmt: skip
+    plans += [TrainingPlan("rankboost", {"n_rounds": 3}), TrainingPlan("committee"), TrainingPlan("kernel")]
+    found = set()
+    for plan in plans:
+        model = replace(train(plan, lists).model, feature_names=tuple("abcdefgh"))
+        targets = exportable_to(model)
+        found.add(targets)
+        for to in TARGETS:
+            if to in targets:
+                export(model, to)
+            else:
+                with pytest.raises(DataError):
+                    export(model, to)
+    assert ("vespa",) in found
+    assert () in found
+    assert tuple(TARGETS) in found
+    assert ("vespa", "onnx", "json") in found
+
+
+def test_a_model_that_scales_within_lists_leads_to_the_command_that_helps():
+    model = train(TrainingPlan("slam", scaling="standard-query"), LISTS[:20]).model
+    with pytest.raises(DataError, match="`ranktron train DATA --algo slam --exportable --model FILE`"):
+        export(model, "solr")

@@ -13,6 +13,7 @@ from ranktron.service.config import Config
 from ranktron.service.http.routes import actions
 from ranktron.service.telemetry import (
     EXPERIMENT_METRICS,
+    FEATURE_METRICS,
     PAIR_METRICS,
     RANKER_METRICS,
     REQUEST_METRICS,
@@ -44,6 +45,7 @@ def metrics():
     lines += [f"| `{name}` | {text} |" for name, (_, text) in REQUEST_METRICS.items()]
     lines += [f"| `{name}` | {text} |" for name, (text, _) in SERVICE_METRICS.items()]
     lines += [f'| `{name}{{ranker="..."}}` | {text} |' for name, (_, text, _) in RANKER_METRICS.items()]
+    lines += [f'| `{name}{{ranker="..."}}` | {text} |' for name, text in FEATURE_METRICS.items()]
     lines += [f'| `{name}{{experiment="..."}}` | {text} |' for name, (_, text, _) in EXPERIMENT_METRICS.items()]
     arms = 'experiment="...",first="...",second="..."'
     lines += [f"| `{name}{{{arms}}}` | {text} |" for name, (text, _) in PAIR_METRICS.items()]

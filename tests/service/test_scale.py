@@ -6,6 +6,7 @@ import pytest
 from ranktron import play
 from ranktron.data.scaling import PerQuery, scale
 from ranktron.data.synthetic import WebSearch
+from ranktron.export import TARGETS
 from ranktron.learners.feedback import top
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.model import Model
@@ -69,3 +70,13 @@ def test_a_restart_keeps_the_scaling(serving, tmp_path):
         assert talk.make("shop", features=8, algorithm="hinge", scale=None)["scale"] == "standard-query"
         assert "scale" not in talk.make("plain", features=8, algorithm="hinge", scale="none")
         assert {name: talk.ask("GET", f"/v1/rankers/{name}/model") for name in before} == before
+
+
+def test_the_answer_says_which_engines_can_compute_a_ranker(talk):
+    targets = {"none": list(TARGETS), "minmax-query": ["vespa"], "standard-query": []}
+    for algorithm in ("topk", "pdgd", "hinge"):
+        for scale_name, exports in targets.items():
+            name = f"{algorithm}-{scale_name}"
+            assert talk.make(name, scale=scale_name, algorithm=algorithm)["exports"] == exports
+            assert talk.ask("GET", f"/v1/rankers/{name}")["exports"] == exports
+    assert talk.make("kernel", algorithm="kernel")["exports"] == []

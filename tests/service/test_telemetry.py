@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from prometheus_client import parser as prometheus
 
+import ranktron
+from ranktron.data.synthetic import WebSearch
+
 
 def samples(talk):
     text = talk.request("GET", "/metrics").content.decode()
@@ -40,6 +43,32 @@ def test_the_metrics(talk):
     assert found["ranktron_ready", None, None] == 1
     assert found["ranktron_log_bytes", None, None] > 0
     assert found["ranktron_rankers_set_aside", None, None] == 0
+
+
+def test_distances_of_features(talk):
+    lists = WebSearch(features=4, documents=8).rounds(420)
+    trained = ranktron.HingePerceptron().fit(lists.X[:1600], lists.labels[:1600], group=[8] * 200)
+    header = {"Content-Type": "application/octet-stream"}
+    assert talk.request("PUT", "/v1/rankers/shop", trained.model_.to_bytes(), **header).status == 200
+    assert "ranktron_feature_distance{" not in talk.request("GET", "/metrics").content.decode()
+    for change in (1.0, 1000.0):
+        for round in lists[200:310] if change == 1.0 else lists[310:]:
+            talk.rank(np.column_stack([round.X[:, :2], change * round.X[:, 2], round.X[:, 3]]))
+            talk.service.engine._counted_at = 0.0
+            talk.service.close_rounds()
+        board = talk.ask("GET", "/v1/rankers/shop/dashboard")["distances"]
+        found = {
+            (sample.name, sample.labels.get("feature")): sample.value
+            for family in prometheus.text_string_to_metric_families(talk.request("GET", "/metrics").content.decode())
+            for sample in family.samples
+            if sample.labels.get("ranker") == "shop"
+        }
+        for each in board["features"]:
+            assert found["ranktron_feature_distance", each["feature"]] == pytest.approx(each["distance"])
+        left = [each["feature"] for each in board["features"] if each["left"]]
+        assert found["ranktron_features_left", None] == len(left)
+        assert left == ([] if change == 1.0 else ["3"])
+    assert (board["reference"], board["lists"], board["needed"]) == ("training data", 220, 100)
 
 
 def test_observed_quality_is_that_of_the_labels_received(talk):
@@ -87,7 +116,8 @@ def test_memory_stays_flat(serving, tmp_path):
         assert sizes[-1] - sizes[1] < 8_000_000, sizes
         assert talk.service.journal.size < 20_000_000
         live = talk.service.live("shop")
-        assert len(live.rounds.open) < 500 + talk.service._sweep_interval  # they are counted every so many rankings
+        # they are counted every so many rankings
+        assert len(live.rounds.open) < 500 + talk.service.engine._sweep_interval
         assert len(live.rounds.answered) <= 500
 
 

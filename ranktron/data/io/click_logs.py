@@ -22,6 +22,7 @@ from ranktron.data.io.columns import (
     is_frame,
     join_names,
     plain,
+    unlikely_features,
 )
 from ranktron.data.io.formats import TABLES, InputFile, blocks, list_inputs
 from ranktron.data.io.grouping import assemble, in_file
@@ -35,7 +36,7 @@ COMMON_NAMES = {
     "impression": ("impression", "impression_id", "qid", "search_id", "srch_id", "request_id", "session_id", "session"),
     "position": POSITION_NAMES,
     "click": (*CLICK_NAMES, "clicks"),  # which among labels may be a feature, a count
-    "query": ("query", "user_query", "query_text"),
+    "query": ("query", "query_id", "user_query", "query_text"),
     "item": ("item", "item_id", "docid", "doc_id", "object_id", "product_id", "prop_id", "doc"),
     "ranker": ("ranker", "ranker_id", "model", "variant"),
     "exploration": ("exploration",),
@@ -230,6 +231,9 @@ def _select_features(table: TableSource, found: Mapping[str, str], selected: Col
     others = [field.name for field in free if field.name not in chosen]
     if others:
         warn(f"{table.name}: {join_names(others)} hold no numbers and are left out")
+    unlikely = unlikely_features(chosen)
+    if unlikely:
+        warn(f"{table.name}: {unlikely}")
     return chosen
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ranktron.data.io.formats import is_number
 from ranktron.errors import DataError
 
 # Common names of each role, compared by their letters and digits. Names on one line have the same precedence: two of
@@ -16,7 +17,6 @@ COMMON_NAMES = {
         ("label",),
         ("labels", "relevance", "relevance_label", "relevance_grade", "rel", "grade", "judgment", "judgement"),
         ("target", "y"),
-        ("rating",),  # as often a feature
     ),
     "query": (
         ("qid",),
@@ -31,6 +31,8 @@ COMMON_NAMES = {
 }
 CLICK_NAMES = ("click", "clicked", "is_clicked", "is_click", "click_bool")
 POSITION_NAMES = ("position", "pos", "rank")
+POSSIBLE_LABELS = ("rating", "ratings", "gain", "gains", "score", "scores", "stars", "reward", "utility")
+"""Names of labels that are as often those of features: one of them is taken with a warning, two are an error."""
 CLICKS = (*CLICK_NAMES, *POSITION_NAMES)
 """Columns of click logs whose values are known only after the documents were shown."""
 UNNAMED = ("", "Unnamed: 0")
@@ -111,7 +113,7 @@ def assign_roles(names: Sequence[str], index: Sequence[str], columns: Columns, l
     """
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise DataError(f"two columns are called {twice[0]!r}: give each its own name")
+        raise DataError(f"two columns are called {twice[0]!r}: give each its own name{_ask_for_names(names)}")
     chosen = {role: getattr(columns, role) for role in COMMON_NAMES}
     categorical = () if columns.categorical in (None, AUTO) else columns.categorical
     for name in (*filter(None, chosen.values()), *(columns.features or ()), *columns.drop, *(categorical or ())):
@@ -120,11 +122,13 @@ def assign_roles(names: Sequence[str], index: Sequence[str], columns: Columns, l
     free = [name for name in names if name not in columns.drop and name not in chosen.values()]
     open_names = [name for name in free if name not in (columns.features or ())]
     found = {role: chosen[role] or _guess(role, open_names, names) for role in COMMON_NAMES}
+    if labelled and found["label"] is None:
+        found["label"] = _possible_label([name for name in open_names if name not in found.values()])
     for role in ("label",) * labelled + ("query",):
         if found[role] is None:
             raise DataError(
                 f"found no {COMMON_NAMES[role][0][0]!r} or the like among the columns {join_names(names)}: "
-                f"say which one is {ROLES[role]} with {role}='NAME' (--{role} NAME)"
+                f"say which one is {ROLES[role]} with {role}='NAME' (--{role} NAME){_ask_for_names(names)}"
             )
     query = str(found["query"])
     taken = [name for name in found.values() if name is not None]
@@ -139,6 +143,12 @@ def assign_roles(names: Sequence[str], index: Sequence[str], columns: Columns, l
     return Roles(found["label"], query, found["doc"], features, dropped, guessed, tuple(categorical or ()))
 
 
+def _ask_for_names(names: Sequence[str]) -> str:
+    """A question for tables whose first line holds numbers and so, perhaps, no names at all; "" for others."""
+    numbers = [name for name in names if is_number(name.encode())]
+    return f"; {numbers[0]!r} is a number: is the line with the names of the columns missing?" if numbers else ""
+
+
 def _guess(role: str, free: Sequence[str], names: Sequence[str]) -> str | None:
     """The column whose name has the highest precedence; two of the same precedence are an error."""
     for line in COMMON_NAMES[role]:
@@ -150,6 +160,46 @@ def _guess(role: str, free: Sequence[str], names: Sequence[str]) -> str | None:
             )
         if found:
             return found[0]
+    return None
+
+
+def _possible_label(free: Sequence[str]) -> str | None:
+    """The column whose name may be that of a label; two of them are an error."""
+    found = [name for name in free if plain(name) in POSSIBLE_LABELS]
+    if len(found) > 1:
+        raise DataError(
+            f"{' and '.join(map(repr, found))} may each be the label or a feature: say which one is the label, with "
+            f"label={found[0]!r} (--label {found[0]})"
+        )
+    return found[0] if found else None
+
+
+def doubtful_label(roles: Roles) -> str | None:
+    """The warning about a label whose name may as well be that of a feature; None if there is no doubt.
+
+    >>> doubtful_label(Roles("rating", "qid", None, ("price",), (), ("label", "query")))
+    "column 'rating' is taken for the label: say so with label='rating' (--label rating), or name the label's column"
+    """
+    name = roles.label
+    if name is None or "label" not in roles.guessed or plain(name) not in POSSIBLE_LABELS:
+        return None
+    say = f"say so with label={name!r} (--label {name}), or name the label's column"
+    return f"column {name!r} is taken for the label: {say}"
+
+
+def other_role(roles: Roles, name: str) -> str | None:
+    """The error about a column of text that has the usual name of a role for which another column was given.
+
+    >>> other_role(Roles("label", "product_id", None, ("query", "price"), (), ("label",)), "query")[:66]
+    "column 'query' holds text, and is usually the query id, for which "
+    """
+    for role, lines in COMMON_NAMES.items():
+        if role not in roles.guessed and plain(name) in {plain(each) for line in lines for each in line}:
+            given = getattr(roles, role)
+            return (
+                f"column {name!r} holds text, and is usually {ROLES[role]}, for which {role}={given!r} (--{role} "
+                f"{given}) was given: leave that out, or leave the column out with drop={name!r} (--drop {name})"
+            )
     return None
 
 

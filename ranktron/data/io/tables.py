@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranktron.data.categories import Encoder, encoder_of_counts, why_no_category
-from ranktron.data.io.columns import AUTO, Columns, Roles, assign_roles, join_names
+from ranktron.data.io.columns import AUTO, Columns, Roles, assign_roles, doubtful_label, join_names, other_role
 from ranktron.data.io.grouping import assemble, fitted_features, in_file, placeholder, room_for
 from ranktron.data.io.streaming import QueryRun
 from ranktron.data.io.table_sources import TableSource, import_pyarrow, index_columns
@@ -40,6 +40,9 @@ def table_roles(source: TableSource, columns: Columns, labelled: bool = True) ->
         if source.n == 0 or (not roles.features and columns.features != ()):
             raise DataError("there is no feature in it" if not roles.features else "there is no document in it")
         _check_numbers(source, roles)
+    warning = doubtful_label(roles)
+    if warning is not None:
+        warn(f"{source.name}: {warning}")
     return roles
 
 
@@ -115,6 +118,9 @@ def _check_numbers(source: TableSource, roles: Roles) -> None:
     first, names = others[0], ",".join(others)
     if first == roles.label:
         raise DataError(f"expected numbers in column {first!r}, the label, found {source.content(first)}")
+    misnamed = other_role(roles, first)
+    if misnamed is not None:
+        raise DataError(misnamed)
     more = "" if names == first else f" (and not only numbers in {join_names(others[1:])})"
     raise DataError(
         f"expected numbers in column {first!r}, found {source.content(first)}{more}; make a feature of each category "
@@ -133,7 +139,7 @@ def read_table(source: TableSource, roles: Roles, null: str, encoder: Encoder | 
     rounds = assemble(X, labels, qids, docids, null)
     if not roles.categorical:
         names, first = _feature_numbers(roles.features)
-        return replace(rounds, feature_names=names, first_index=first)
+        return replace(rounds, feature_names=names, first_index=first, prefix="" if names else "f")
     texts = {name: list(codes) for name, codes in cells.codes.items()}
     if encoder is None:
         counts = {name: Counter(each) for name, each in texts.items()}
@@ -281,8 +287,6 @@ class _Cells:
         exact = np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
         with np.errstate(over="ignore"):
             values: npt.NDArray[Any] = exact.copy() if is_label else exact.astype(np.float32)
-        if row == 0 and not is_label and rounded_away(exact[:, None], values[:, None]):
-            warn(f"{self.source.name}: column {name!r} {ROUNDED_AWAY}")
         bad = ~np.isfinite(values)
         if not is_label and not filler < 0:  # some programs write NaN for NULL
             missing = np.isnan(exact)
@@ -291,6 +295,8 @@ class _Cells:
         if bad.any():
             at = int(bad.argmax())
             raise self.wrong(f"expected a finite 32-bit number in column {name!r}, found {exact[at]}", row + at)
+        if row == 0 and not is_label and rounded_away(exact[:, None], values[:, None]):
+            warn(f"{self.source.name}: column {name!r} {ROUNDED_AWAY}")
         return values
 
     def _words(self, batch: Any, name: str, row: int) -> npt.NDArray[Any]:

@@ -34,7 +34,7 @@ def lambda_mart(n_features: int, p: Parameters) -> TreeEnsemble:
 
     Examples
     --------
-    >>> len(lambda_mart(2).starts)
+    >>> len(lambda_mart(2).roots)
     0
     """
     from ranktron.learners.batch.trees import TreeEnsemble

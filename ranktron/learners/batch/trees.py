@@ -23,16 +23,16 @@ from ranktron.types import Features, Feedback, Floats, Integers, Matrix, Ranking
 
 _BLOCK = 4096  # sparse rows that are dense at one time
 _LARGE = 10_000_000  # values; of fewer LightGBM's threads wait for each other longer than they work
-_STATE = ("starts", "features", "right", "thresholds", "values", "covers")
+_STATE = ("roots", "features", "right", "thresholds", "values", "covers")
 
 
 @jit
 def _add_trees(
-    X: Matrix, starts: Integers, features: Integers, right: Integers, thresholds: Floats, values: Floats, scores: Floats
+    X: Matrix, roots: Integers, features: Integers, right: Integers, thresholds: Floats, values: Floats, scores: Floats
 ) -> None:
     for i in range(X.shape[0]):
-        for t in range(starts.shape[0]):
-            node = starts[t]
+        for t in range(roots.shape[0]):
+            node = roots[t]
             while features[node] >= 0:
                 node = node + 1 if X[i, features[node]] <= thresholds[node] else right[node]
             scores[i] += values[node]
@@ -101,7 +101,7 @@ class TreeEnsemble(BaseLearner):
     --------
     >>> trees = TreeEnsemble(1)
     >>> leaves = {"values": [0.0, -1.0, 3.0], "covers": [4.0, 3.0, 1.0]}
-    >>> trees.restore({"starts": [0], "features": [0, -1, -1], "right": [2, 0, 0], "thresholds": [0.5, 0, 0], **leaves})
+    >>> trees.restore({"roots": [0], "features": [0, -1, -1], "right": [2, 0, 0], "thresholds": [0.5, 0, 0], **leaves})
     >>> X = np.array([[0.0], [1.0]], np.float32)
     >>> trees.predict(X), trees.constant, trees.contributions(X).ravel()
     (array([-1.,  3.]), 0.0, array([-1.,  3.]))
@@ -110,7 +110,7 @@ class TreeEnsemble(BaseLearner):
     n_features: int
     rounds: int = field(default=0, init=False)
     constant: float = field(default=0.0, init=False)
-    starts: Integers = field(init=False, repr=False)  # the first node of each tree
+    roots: Integers = field(init=False, repr=False)  # the first node of each tree
     features: Integers = field(init=False, repr=False)
     right: Integers = field(init=False, repr=False)
     thresholds: Floats = field(init=False, repr=False)
@@ -121,7 +121,7 @@ class TreeEnsemble(BaseLearner):
     linear = False
 
     def __post_init__(self) -> None:
-        self.starts, self.features, self.right = (np.zeros(0, np.int64) for _ in range(3))
+        self.roots, self.features, self.right = (np.zeros(0, np.int64) for _ in range(3))
         self.thresholds, self.values, self.covers = (np.zeros(0) for _ in range(3))
 
     def scores(self, X: Features) -> Floats:
@@ -130,7 +130,7 @@ class TreeEnsemble(BaseLearner):
         for first in range(0, len(X), _BLOCK):
             rows = as_dense(X[first : first + _BLOCK])
             _add_trees(
-                rows, self.starts, self.features, self.right, self.thresholds, self.values,
+                rows, self.roots, self.features, self.right, self.thresholds, self.values,
                 scores[first : first + _BLOCK],
             )  # fmt: skip
         return scores
@@ -153,8 +153,8 @@ class TreeEnsemble(BaseLearner):
         return found
 
     def _trees(self) -> Iterator[tuple[int, int]]:
-        ends = [*self.starts[1:].tolist(), len(self.features)]
-        return zip(self.starts.tolist(), ends, strict=False)
+        ends = [*self.roots[1:].tolist(), len(self.features)]
+        return zip(self.roots.tolist(), ends, strict=False)
 
     def _parents(self, first: int, last: int) -> Integers:
         """The parent of each node of a tree; -1 for the root."""
@@ -174,60 +174,60 @@ class TreeEnsemble(BaseLearner):
         return {name: getattr(self, name) for name in _STATE}
 
     def restore(self, state: State) -> None:
-        starts, features, right = (np.array(state[name], np.int64) for name in _STATE[:3])
+        roots, features, right = (np.array(state[name], np.int64) for name in _STATE[:3])
         thresholds, values, covers = (np.array(state[name], float) for name in _STATE[3:])
-        check_trees(starts, features, right, self.n_features)
+        check_trees(roots, features, right, self.n_features)
         same = features.shape == right.shape == thresholds.shape == values.shape == covers.shape
         finite = same and np.isfinite(thresholds).all() and np.isfinite(values).all() and np.isfinite(covers).all()
         if not finite or not (covers > 0.0).all():
             raise DataError("the state does not hold trees: their thresholds, values and covers must be finite")
-        self.starts, self.features, self.right = starts, features, right
+        self.roots, self.features, self.right = roots, features, right
         self.thresholds, self.values, self.covers = thresholds, values, covers
         leaves = features < 0
-        roots = np.repeat(covers[starts], np.diff([*starts, len(features)]))
-        self.constant = float(np.sum((values * covers / roots)[leaves]))
+        totals = np.repeat(covers[roots], np.diff([*roots, len(features)]))
+        self.constant = float(np.sum((values * covers / totals)[leaves]))
 
 
-def check_trees(starts: Integers, features: Integers, right: Integers, n_features: int) -> None:
+def check_trees(roots: Integers, features: Integers, right: Integers, n_features: int) -> None:
     """Refuses nodes in which a kernel could run for ever or read elsewhere: children follow their parents.
 
     >>> check_trees(np.array([0]), np.array([0, -1]), np.array([2, 0]), 1)
     Traceback (most recent call last):
     ranktron.errors.DataError: the state does not hold trees of 1 feature: their nodes do not fit together
     """
-    if not _fits(starts, features, right, n_features):
+    if not _fits(roots, features, right, n_features):
         width = f"{n_features} feature{'s' * (n_features != 1)}"
         raise DataError(f"the state does not hold trees of {width}: their nodes do not fit together")
 
 
-def _fits(starts: Integers, features: Integers, right: Integers, n_features: int) -> bool:
+def _fits(roots: Integers, features: Integers, right: Integers, n_features: int) -> bool:
     n = len(features)
-    if not (starts.ndim == features.ndim == right.ndim == 1 and len(right) == n and (len(starts) > 0) == (n > 0)):
+    if not (roots.ndim == features.ndim == right.ndim == 1 and len(right) == n and (len(roots) > 0) == (n > 0)):
         return False
-    ends = np.append(starts, n)[1:]
-    if not ((starts < ends).all() and (features >= -1).all() and (features < n_features).all()):
+    ends = np.append(roots, n)[1:]
+    if not ((roots < ends).all() and (features >= -1).all() and (features < n_features).all()):
         return False
-    last = np.repeat(ends, ends - starts)
+    last = np.repeat(ends, ends - roots)
     if len(last) != n:  # the first tree does not start at node 0
         return False
     inner = np.flatnonzero(features >= 0)
     left, other = inner + 1, right[inner]
     if not ((left < other) & (other < last[inner])).all():
         return False
-    placed = np.bincount(np.concatenate([starts, left, other]), minlength=n)
+    placed = np.bincount(np.concatenate([roots, left, other]), minlength=n)
     return bool((placed == 1).all())  # each node is the root or one child
 
 
 def first_trees(state: State, count: int) -> State:
     """The state with the first trees only.
 
-    >>> state = {"starts": np.array([0, 1])} | {name: np.array([-1, -1]) for name in _STATE[1:]}
-    >>> first_trees(state, 1)["features"], first_trees(state, 5)["starts"]
+    >>> state = {"roots": np.array([0, 1])} | {name: np.array([-1, -1]) for name in _STATE[1:]}
+    >>> first_trees(state, 1)["features"], first_trees(state, 5)["roots"]
     (array([-1]), array([0, 1]))
     """
-    starts = np.asarray(state["starts"])
-    nodes = starts[count] if count < len(starts) else len(state["features"])
-    return {name: state[name][: count if name == "starts" else nodes] for name in _STATE}
+    roots = np.asarray(state["roots"])
+    nodes = roots[count] if count < len(roots) else len(state["features"])
+    return {name: state[name][: count if name == "roots" else nodes] for name in _STATE}
 
 
 def fit_lambda_mart(fit: Fit, parameters: Mapping[str, Any]) -> State:
@@ -236,7 +236,7 @@ def fit_lambda_mart(fit: Fit, parameters: Mapping[str, Any]) -> State:
     history, trees = fit.history, TreeEnsemble(fit.rounds.n_features)
     if fit.start:
         trees.restore(fit.start)
-    history.first_epoch = history.epoch = len(trees.starts)
+    history.first_epoch = history.epoch = len(trees.roots)
     grown = _nodes_of(trees)
     valid = None if fit.validation is None else fit.validation.rounds
     scores = np.zeros(0) if valid is None else trees.scores(valid.X)
@@ -274,7 +274,7 @@ def _open_booster(fit: Fit, parameters: Mapping[str, Any], start: TreeEnsemble) 
         "verbosity": -1,
     }
     weights = None if fit.weights is None else np.repeat(fit.weights, lengths)
-    scores = start.scores(rounds.X) if len(start.starts) else None
+    scores = start.scores(rounds.X) if len(start.roots) else None
     data = lightgbm.Dataset(_matrix(rounds), codes, weight=weights, group=lengths, init_score=scores, params=options)
     try:
         return lightgbm.Booster(options, data)
@@ -335,16 +335,16 @@ def _flatten(dumped: Mapping[str, Any]) -> Tree:
 
 def _as_ensemble(trees: Sequence[Tree], n_features: int) -> TreeEnsemble:
     sizes = [len(tree.features) for tree in trees]
-    starts = np.cumsum([0, *sizes])[:-1]
+    roots = np.cumsum([0, *sizes])[:-1]
     ensemble = TreeEnsemble(n_features)
 
     def column(of: Callable[[Tree], Sequence[float]]) -> list[float]:
         return [value for tree in trees for value in of(tree)]
 
-    right = [at + first for tree, first in zip(trees, starts, strict=True) for at in tree.right]
+    right = [at + first for tree, first in zip(trees, roots, strict=True) for at in tree.right]
     ensemble.restore(
         {
-            "starts": starts,
+            "roots": roots,
             "features": column(lambda tree: tree.features),
             "right": right,
             "thresholds": column(lambda tree: tree.thresholds),

@@ -7,12 +7,22 @@ from dataclasses import replace
 import numpy as np
 
 from ranktron.data.impressions import Impressions
-from ranktron.errors import DataError
+from ranktron.errors import DataError, warn
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.clicks.examination import Examination, with_interval
+from ranktron.learners.clicks.identification import (
+    REMEDY,
+    Swaps,
+    compared_with_first,
+    islands,
+    name_islands,
+    overlaps,
+    unconnected,
+)
 from ranktron.types import Features, Floats, Integers
 
 TINY = 1e-6
+MODEL_ALONE = "a model of relevance alone"
 RIDGE = 1e-3  # on the weights of the regression, per row of weight 1 in all
 
 
@@ -25,6 +35,7 @@ def em_examination(
     tol: float = 1e-6,
     replicates: int = 0,
     seed: int = 0,
+    resample: str = "impressions",
 ) -> Examination:
     """θ_k by expectation-maximisation for a position-based model; with `trust`, offsets β_k as well.
 
@@ -47,6 +58,12 @@ def em_examination(
         Steps end when no p_k and q_k changes by more than `tol`.
     replicates, seed : int
         How many resampled logs make the interval, and the seed of the resampling.
+    resample : "impressions" or "queries"
+        What is drawn with replacement: impressions, or all impressions of a query together.
+
+    Positions are comparable where documents of a query moved between them. Where none did, similar features at several
+    positions compare these through the model of relevance alone: the curve then has no interval, and a warning says so.
+    Where features tell positions apart as well, nothing compares them, and the log is refused.
 
     Examples
     --------
@@ -61,6 +78,8 @@ def em_examination(
     *Simple and globally convergent methods for accelerating the convergence of any EM algorithm*, 2008.
     """
     model = _Relevance(log, X)
+    basis = _find_basis(log, X)
+    swaps = Swaps(log) if X is None else None
     of, place, size, clicks = log.impression_of_rows, log.position - 1, log.n_positions, log.clicks
     start = model.start(clicks), _rates(clicks, place, size, trust)
 
@@ -79,11 +98,39 @@ def em_examination(
 
     def estimate(weights: Floats) -> Floats:
         p, q = fit(weights)
-        found: Floats = np.maximum(p - q, TINY)
-        return found
+        values: Floats = np.maximum(p - q, TINY)
+        return values
 
-    found = with_interval(estimate, log, "em-trust" if trust else "em", replicates, seed)
-    return replace(found, offsets=fit(np.ones(len(log)))[1]) if trust else found
+    def estimate_resampled(weights: Floats) -> Floats:
+        values = estimate(weights)
+        return values if swaps is None else np.where(compared_with_first(swaps.wins(weights)), values, np.nan)
+
+    everything = np.ones(len(log))
+    found = Examination(estimate(everything), method="em-trust" if trust else "em", basis=basis)
+    if basis == MODEL_ALONE:
+        warn(
+            "position bias rests on a model of relevance alone, which nothing in the log can check, and has no "
+            f"interval: no documents of known query= and item= connect the positions; {REMEDY}"
+        )
+    else:
+        found = with_interval(found, estimate_resampled, log, replicates, seed, resample)
+    return replace(found, offsets=fit(everything)[1]) if trust else found
+
+
+def _find_basis(log: Impressions, X: Features | None) -> str:
+    """What makes positions comparable; an error if nothing does."""
+    moved = None if log.query is None or log.item is None else islands(Swaps(log).joined)
+    if moved is not None and len(moved) == 1:
+        return "documents that moved"
+    if X is None:
+        raise DataError(unconnected(moved or []))
+    alike = islands(overlaps(log, X))
+    if len(alike) > 1:
+        raise DataError(
+            "position bias cannot be known from this log: no document is known to have stood on both sides of "
+            f"{name_islands(alike)}, and features tell the documents there apart; {REMEDY}"
+        )
+    return MODEL_ALONE
 
 
 class _Relevance:

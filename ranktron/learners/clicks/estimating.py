@@ -13,19 +13,31 @@ from ranktron.learners.clicks.em import em_examination
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.clicks.harvesting import harvested_examination
 from ranktron.learners.clicks.randomised import randomised_examination
-from ranktron.learners.clicks.weighting import ClickWeights, click_lists, click_weights, propensities
+from ranktron.learners.clicks.weighting import (
+    ClickWeights,
+    click_lists,
+    click_weights,
+    lists_across_impressions,
+    propensities,
+)
 from ranktron.types import Features, Floats
 
 METHODS = ("randomised", "harvested", "em")
 
 
 def estimate_examination(
-    log: Impressions, X: Features | None = None, method: str | None = None, replicates: int = 0, seed: int = 0
+    log: Impressions,
+    X: Features | None = None,
+    method: str | None = None,
+    replicates: int = 0,
+    seed: int = 0,
+    resample: str = "impressions",
 ) -> Examination:
     """The examination of a log by one of the methods, or by the one that assumes least of those that it allows.
 
-    Randomised where the log has `exploration`, harvested where it has `query` and `item` and documents have moved,
-    otherwise expectation-maximisation on features.
+    Randomised where the log has `exploration`, harvested where it has `query` and `item` and documents have moved
+    between all positions, otherwise expectation-maximisation on features. A log from which no method can tell the curve
+    is refused, with what is missing.
 
     Parameters
     ----------
@@ -37,6 +49,8 @@ def estimate_examination(
         Which estimator.
     replicates, seed : int
         How many resampled logs make the interval, and the seed of the resampling.
+    resample : "impressions" or "queries"
+        What is drawn with replacement.
 
     Examples
     --------
@@ -47,14 +61,14 @@ def estimate_examination(
     if method not in (None, *METHODS):
         raise DataError(f"there is no estimator {method!r} of examination; choose from {', '.join(METHODS)}")
     if method == "randomised" or (method is None and log.exploration is not None):
-        return randomised_examination(log, replicates, seed)
+        return randomised_examination(log, replicates, seed, resample)
     if method == "harvested" or (method is None and log.query is not None and log.item is not None):
         try:
-            return harvested_examination(log, replicates, seed)
+            return harvested_examination(log, replicates, seed, resample)
         except DataError:
             if method == "harvested" or X is None:
                 raise
-    return em_examination(log, X, replicates=replicates, seed=seed)
+    return em_examination(log, X, replicates=replicates, seed=seed, resample=resample)
 
 
 def as_examination(given: Any, log: Impressions, X: Features | None) -> Examination:
@@ -83,6 +97,9 @@ class WeightedLog(NamedTuple):
 def weigh_log(log: Impressions, rounds: Rounds, examination: Any = None, clip: float = 0.0) -> WeightedLog:
     """What learners that weigh lists learn from a log: its own propensities, or what `as_examination` gives.
 
+    Clicks are compared with the other documents of their page. Where no page has another one, and `exploration` is
+    known, they are compared across impressions of the query: see `lists_across_impressions`.
+
     >>> lists = Rounds.from_arrays([[1.0], [3.0]], [0, 1])
     >>> log = Impressions.from_arrays([0, 1], [0, 0], [1, 2])
     >>> weigh_log(log, lists, [1.0, 0.5]).weights
@@ -97,6 +114,9 @@ def weigh_log(log: Impressions, rounds: Rounds, examination: Any = None, clip: f
         )
     else:
         known, found = log.propensity, _mean_by_position(log, log.propensity)
+    if log.exploration is not None and (np.diff(log.offsets) == 1).all():
+        weighed = click_weights(log, known * log.exploration, clip)
+        return WeightedLog(*lists_across_impressions(log, rounds, weighed.weights), found, weighed)
     weighed = click_weights(log, known, clip)
     return WeightedLog(*click_lists(rounds, weighed.weights), found, weighed)
 

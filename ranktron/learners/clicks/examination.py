@@ -9,12 +9,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ranktron.data.impressions import Impressions
+from ranktron.data.impressions import Impressions, encode_ids
 from ranktron.errors import DataError
 from ranktron.types import Floats, Integers
 from ranktron.types.validation import check_count, floats
 
 Z = 1.959963984540054  # of a normal 95 % interval
+LOST = 0.025  # the share of resampled logs that may be unable to compare a position with the first
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,9 @@ class Examination:
         A pointwise 95 % interval of the values.
     method : str
         How it was found.
+    basis : str, optional
+        What makes positions comparable: "documents that moved", "pages drawn at random", or "a model of relevance
+        alone", which nothing in the log can check; such a curve has no interval.
     sums : array of shape (9, positions), optional
         Of a randomised estimate: what it needs to go on with further impressions, see `update_examination`.
 
@@ -49,6 +53,7 @@ class Examination:
     low: Floats | None = None
     high: Floats | None = None
     method: str = "known"
+    basis: str | None = None
     sums: Floats | None = None
 
     def __post_init__(self) -> None:
@@ -114,7 +119,8 @@ class Examination:
     def to_dict(self) -> dict[str, Any]:
         """What a model file holds of it."""
         arrays = {name: getattr(self, name) for name in ("values", "offsets", "low", "high", "sums")}
-        return {"method": self.method} | {name: array for name, array in arrays.items() if array is not None}
+        words = {"method": self.method} | ({} if self.basis is None else {"basis": self.basis})
+        return words | {name: array for name, array in arrays.items() if array is not None}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -147,23 +153,53 @@ def power_law(eta: float, positions: int = 10) -> Examination:
 
 
 def with_interval(
-    estimate: Callable[[Floats], Floats], log: Impressions, method: str, replicates: int, seed: int
+    found: Examination,
+    estimate: Callable[[Floats], Floats],
+    log: Impressions,
+    replicates: int,
+    seed: int,
+    resample: str = "impressions",
 ) -> Examination:
-    """What `estimate` makes of impressions that all weigh 1, and an interval from resampled ones.
+    """An examination with an interval from resampled logs; `estimate` makes a curve of weights of impressions.
 
-    Impressions are drawn with replacement. The interval is normal on the scale of logarithms, θ exp(±1.96 σ) with σ the
-    standard deviation of the resampled log θ: θ is a ratio.
+    Impressions, or queries with all of their impressions, are drawn with replacement. The interval is normal on the
+    scale of logarithms, θ exp(±1.96 σ) with σ the standard deviation of the resampled log θ: θ is a ratio. For queries
+    the factor is Student's, with one degree of freedom less than queries. A position that resampled logs cannot compare
+    with the first (NaN) more often than LOST has an interval without bounds.
     """
     check_count(replicates, "the number of resampled logs", 0)
-    found = Examination(estimate(np.ones(len(log))), method=method)
+    units = _units(log, resample)
     if replicates < 2:
         return found
     rng = np.random.default_rng(check_count(seed, "the seed", 0))
-    drawn = [estimate(_resample(rng, len(log))) for _ in range(replicates)]
-    spread = np.log(drawn).std(axis=0, ddof=1)
-    return replace(found, low=found.values * np.exp(-Z * spread), high=found.values * np.exp(Z * spread))
+    n = int(units.max(initial=0)) + 1
+    drawn = np.log([estimate(_resample(rng, n)[units]) for _ in range(replicates)])
+    lost = np.isnan(drawn).mean(axis=0) > LOST
+    spread = np.nanstd(np.where(lost, 0.0, drawn), axis=0, ddof=1)
+    reach = np.where(lost, np.inf, (Z if resample == "impressions" else _student(n)) * spread)
+    return replace(found, low=found.values * np.exp(-reach), high=found.values * np.exp(reach))
+
+
+def _units(log: Impressions, resample: str) -> Integers:
+    """What is drawn together, by number: each impression, or its query."""
+    if resample not in ("impressions", "queries"):
+        raise DataError(f"what is resampled are impressions or queries, not {resample!r}")
+    if resample == "impressions":
+        return np.arange(len(log))
+    if log.query is None:
+        raise DataError("to resample queries takes query= (which impressions share a query)")
+    units = encode_ids(log.query[log.offsets[:-1]])
+    if len(units) and units.max() == 0:
+        raise DataError("there is one query in the log: an interval over queries takes several")
+    return units
+
+
+def _student(n: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(n - 1, 0.975))
 
 
 def _resample(rng: np.random.Generator, n: int) -> Floats:
-    """How often each of n impressions is among n that are drawn with replacement."""
+    """How often each of n units is among n that are drawn with replacement."""
     return np.bincount(rng.integers(n, size=n), minlength=n).astype(float)

@@ -7,12 +7,15 @@ import numpy as np
 from ranktron.data.impressions import Impressions
 from ranktron.errors import DataError
 from ranktron.learners.clicks.examination import Examination, with_interval
-from ranktron.types import Floats, Integers
+from ranktron.learners.clicks.identification import Swaps, compared_with_first, islands, unconnected
+from ranktron.types import Floats
 
 FURTHEST = 12.0  # |log θ|: what was never clicked is taken as this far from the rest
 
 
-def harvested_examination(log: Impressions, replicates: int = 200, seed: int = 0) -> Examination:
+def harvested_examination(
+    log: Impressions, replicates: int = 200, seed: int = 0, resample: str = "impressions"
+) -> Examination:
     """θ_k / θ_1 from documents that several rankers showed at several positions of the same query.
 
     For each pair of positions (k, k') the documents that stood at both are compared: with n and c the impressions and
@@ -33,6 +36,11 @@ def harvested_examination(log: Impressions, replicates: int = 200, seed: int = 0
         what was clicked.
     replicates, seed : int
         How many resampled logs make the interval, and the seed of the resampling.
+    resample : "impressions" or "queries"
+        What is drawn with replacement: impressions, or all impressions of a query together.
+
+    Positions must be connected by documents that moved; where they are not, the error names the islands. A position
+    whose interval has no bounds (0 to infinity) was compared with the first one by too few clicks to tell.
 
     Examples
     --------
@@ -45,50 +53,18 @@ def harvested_examination(log: Impressions, replicates: int = 200, seed: int = 0
     Agarwal, Zaitsev, Wang, Li, Najork and Joachims, *Estimating position bias without intrusive interventions*, WSDM
     2019. Mantel and Haenszel, 1959. Hunter, *MM algorithms for generalized Bradley-Terry models*, 2004.
     """
-    of, size, clicks = log.impression_of_rows, log.n_positions, log.clicks
-    cells, cell_of = np.unique(log.documents() * size + log.position - 1, return_inverse=True)
-    first, second = _pairs_within(cells // size)
-    one, other = cells[first] % size, cells[second] % size
+    swaps = Swaps(log)
+    groups = islands(swaps.joined)
+    if len(groups) > 1:
+        raise DataError(unconnected(groups))
 
     def estimate(weights: Floats) -> Floats:
-        own = weights[of]
-        shown = np.bincount(cell_of, own, minlength=len(cells))
-        clicked = np.bincount(cell_of, own * clicks, minlength=len(cells))
-        both = np.maximum(shown[first] + shown[second], 1e-300)
-        won = np.zeros((size, size))
-        np.add.at(won, (one, other), clicked[first] * shown[second] / both)
-        np.add.at(won, (other, one), clicked[second] * shown[first] / both)
-        return bradley_terry(won)
+        won = swaps.wins(weights)
+        values: Floats = np.where(compared_with_first(won), bradley_terry(won), np.nan)
+        return values
 
-    _check_connected(size, one, other)
-    return with_interval(estimate, log, "harvested", replicates, seed)
-
-
-def _pairs_within(groups: Integers) -> tuple[Integers, Integers]:
-    """All pairs of places that belong to the same group, of groups that stand together."""
-    starts = np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))
-    sizes = np.diff(np.append(starts, len(groups)))
-    firsts, seconds = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for size in np.unique(sizes[sizes > 1]).tolist():
-        i, j = np.triu_indices(size, 1)
-        where = starts[sizes == size]
-        firsts.append((where[:, None] + i).ravel())
-        seconds.append((where[:, None] + j).ravel())
-    return np.concatenate(firsts), np.concatenate(seconds)
-
-
-def _check_connected(size: int, one: Integers, other: Integers) -> None:
-    known = np.zeros(size, bool)
-    known[0] = True
-    for _ in range(size):
-        known[one[known[other]]] = True
-        known[other[known[one]]] = True
-    if not known.all():
-        lone = int(np.flatnonzero(~known)[0]) + 1
-        raise DataError(
-            f"no document stood both at position {lone} and, for the same query, at a position that leads to 1: there "
-            "is nothing to harvest; let rankers differ, randomise, or estimate by expectation-maximisation (em)"
-        )
+    found = Examination(bradley_terry(swaps.wins()), method="harvested", basis="documents that moved")
+    return with_interval(found, estimate, log, replicates, seed, resample)
 
 
 def bradley_terry(won: Floats) -> Floats:

@@ -9,13 +9,16 @@ import numpy as np
 from ranktron.data.impressions import Impressions
 from ranktron.errors import DataError
 from ranktron.learners.clicks.examination import Examination, Z, with_interval
+from ranktron.learners.clicks.identification import REMEDY
 from ranktron.types import Floats
 
 LEAST = 1e-12  # of a curve: what was never clicked there is not impossible to see
 NO_FIRST_CLICK = "nobody clicked at position 1: there is nothing to compare other positions with"
 
 
-def randomised_examination(log: Impressions, replicates: int = 200, seed: int = 0) -> Examination:
+def randomised_examination(
+    log: Impressions, replicates: int = 200, seed: int = 0, resample: str = "impressions"
+) -> Examination:
     """θ_k / θ_1 from rankings that were drawn: consistent, whatever the documents are.
 
         θ_k ∝ Σ c / e  /  Σ 1 / e    over the rows at position k, e how likely the document was to be shown there
@@ -29,6 +32,8 @@ def randomised_examination(log: Impressions, replicates: int = 200, seed: int = 
         With `exploration`.
     replicates, seed : int
         How many resampled logs make the interval, and the seed of the resampling.
+    resample : "impressions" or "queries"
+        What is drawn with replacement: impressions, or all impressions of a query together.
 
     Examples
     --------
@@ -45,7 +50,9 @@ def randomised_examination(log: Impressions, replicates: int = 200, seed: int = 
         sums = [np.bincount(place, own * each, minlength=size).astype(float) for each in (clicked, inverse)]
         return _curve(*sums)
 
-    found = with_interval(estimate, log, "randomised", replicates, seed)
+    _check_support(log, inverse)
+    found = Examination(estimate(np.ones(len(log))), method="randomised", basis="pages drawn at random")
+    found = with_interval(found, estimate, log, replicates, seed, resample)
     return replace(found, sums=_add_sums(np.zeros((9, size)), log))
 
 
@@ -82,7 +89,7 @@ def update_examination(examination: Examination, log: Impressions) -> Examinatio
     values = _curve(clicked, total)
     spread = np.sqrt(_variances(sums))
     low, high = values * np.exp(-Z * spread), values * np.exp(Z * spread)
-    return Examination(values, low=low, high=high, method="randomised", sums=sums)
+    return replace(examination, values=values, low=low, high=high, sums=sums)
 
 
 def _inverse_exploration(log: Impressions) -> Floats:
@@ -96,6 +103,26 @@ def _inverse_exploration(log: Impressions) -> Floats:
         )
     inverse: Floats = 1.0 / log.exploration
     return inverse
+
+
+def _check_support(log: Impressions, inverse: Floats) -> None:
+    """Refuses positions that only some of a page's documents could hold.
+
+    The mean of 1 / e at a position is the number of documents that could stand there: as many as are on the page, if
+    each of them could. Means are noisy, so that only those far below are refused.
+    """
+    place, size = log.position - 1, log.n_positions
+    shown = np.maximum(np.bincount(place, minlength=size), 1)
+    lengths = np.bincount(place, np.diff(log.offsets)[log.impression_of_rows], minlength=size) / shown
+    could = np.bincount(place, inverse, minlength=size) / shown
+    error = np.sqrt(np.maximum(np.bincount(place, inverse**2, minlength=size) / shown - could**2, 0.0) / shown)
+    few = np.flatnonzero((np.bincount(place, minlength=size) > 0) & (could + 4.0 * error < 0.75 * lengths))
+    if len(few):
+        k = int(few[0])
+        raise DataError(
+            f"by exploration, about {could[k]:.1f} of the {lengths[k]:.1f} documents of a page could stand at position "
+            f"{k + 1}: pages were not randomised across all positions, and their clicks do not compare them; {REMEDY}"
+        )
 
 
 def _curve(clicked: Floats, total: Floats) -> Floats:

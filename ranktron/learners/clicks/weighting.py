@@ -15,11 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktron.data.impressions import Impressions
+from ranktron.data.impressions import Impressions, encode_ids
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
 from ranktron.learners.clicks.examination import Examination
 from ranktron.types import Floats
+
+OTHERS = 20  # documents of other impressions that a click on a single document is compared with
 
 
 class ClickWeights(NamedTuple):
@@ -117,9 +119,68 @@ def click_lists(rounds: Rounds, weights: Floats) -> tuple[Rounds, Floats]:
     of = np.repeat(np.arange(len(rounds)), sizes)
     clicked = np.flatnonzero((weights > 0.0) & (sizes[of] > 1))
     if not len(clicked):
-        raise DataError("no click stands beside another document: there is nothing that it was preferred to")
+        raise DataError(
+            "no click stands beside another document: there is nothing that it was preferred to; single documents are "
+            "compared across impressions if exploration= says how likely each was to be shown"
+        )
     lists = rounds[of[clicked]]
     labels = np.zeros(len(lists.labels))
     labels[lists.offsets[:-1] + clicked - rounds.offsets[of[clicked]]] = 1.0
     pairs = (sizes[of[clicked]] - 1.0) / (sizes.max() - 1.0)
     return replace(lists, labels=labels, qids=np.arange(len(clicked))), weights[clicked] * pairs
+
+
+def lists_across_impressions(log: Impressions, rounds: Rounds, weights: Floats, seed: int = 0) -> tuple[Rounds, Floats]:
+    """A list for each click of a log whose impressions show single documents; and the weights of the lists.
+
+        Σ_clicks g_i / (θ e_i)  Σ_b 1 / e_b  ℓ(s_i − s_b)  ∝ on average  Σ_q n_q Σ_{i, j} r_i ℓ(s_i − s_j)
+
+    A clicked document is compared with documents b that other impressions of its query showed; e is how likely each was
+    to be shown. That is the loss of true relevance over all candidates of a query that the logging ranker may show. The
+    sum over b is a mean over OTHERS rows, drawn with probabilities in proportion to 1 / e_b. Without `query` all
+    impressions are of one.
+
+    Parameters
+    ----------
+    log : Impressions
+        Impressions of one document each, with `exploration`.
+    rounds : Rounds
+        The features, row by row as in the log.
+    weights : array
+        What each row weighs: its gain over θ e.
+    seed : int
+        Of the draw.
+
+    Examples
+    --------
+    >>> log = Impressions.from_arrays([1, 0], ["a", "b"], [1, 1], exploration=[0.5, 0.5])
+    >>> rounds = Rounds.from_arrays([[1.0], [3.0]], [1, 0], [0, 1])
+    >>> lists, weights = lists_across_impressions(log, rounds, log.gains / 0.5)
+    >>> len(lists[0].X), weights
+    (21, array([1.]))
+    """
+    if log.exploration is None:
+        raise DataError("to compare documents across impressions takes exploration= (how likely each was shown)")
+    rng = np.random.default_rng(seed)
+    queries = np.zeros(len(log), np.int64) if log.query is None else encode_ids(log.query)
+    shown = np.bincount(queries)
+    clicked = np.flatnonzero((weights > 0.0) & (shown[queries] > 1))
+    if not len(clicked):
+        raise DataError("no click is of a query with another impression: there is nothing that it was preferred to")
+    order = np.argsort(queries, kind="stable")
+    inverse = 1.0 / log.exploration[order]
+    ends = np.cumsum(inverse)
+    last = ends[np.cumsum(shown) - 1]  # of each query
+    first = np.concatenate(([0.0], last[:-1]))
+    q = queries[clicked]
+    points = first[q, None] + (last - first)[q, None] * rng.random((len(clicked), OTHERS))
+    others = order[np.minimum(np.searchsorted(ends, points, side="right"), np.cumsum(shown)[q, None] - 1)]
+    lists = rounds[np.column_stack([clicked, others]).ravel()]
+    labels = np.zeros((len(clicked), 1 + OTHERS))
+    labels[:, 0] = 1.0
+    offsets = np.arange(len(clicked) + 1) * (1 + OTHERS)
+    candidates = (last - first) / shown  # the mean of 1 / e: how many documents may be shown for a query
+    scale = candidates[q] / candidates.max() ** 2  # of pairs of a query, and of 1 / e
+    return replace(lists, labels=labels.ravel(), offsets=offsets, qids=np.arange(len(clicked))), weights[
+        clicked
+    ] * scale

@@ -143,8 +143,10 @@ def _version_actions(service: RankingService) -> list[Action]:
     def release(name: str, version: str) -> Any:
         return service.release(name, _number(version, "unknown_version", "versions are whole numbers"))
 
-    versions, why = f"{_ONE}/versions", "Start from a trained model, or from its weights"
+    versions, forget = f"{_ONE}/versions", "Forget a user, and what was learnt from them"
+    why = "Start from a trained model, or from its weights"
     return [
+        Action("DELETE", f"{_ONE}/users/{{user}}", forget, "admin", None, m.ForgetAnswer, service.forget),
         Action("GET", f"{_ONE}/model", "The model file", "rank", None, bytes, model),
         Action("POST", f"{_ONE}/model", why, "admin", bytes, m.RankerAnswer, start, query=_START),
         Action("GET", versions, "The kept versions", "rank", None, m.VersionsAnswer, service.versions),

@@ -2,6 +2,7 @@
 
 import { get, poll, rankerPath } from "/static/api.js";
 import { Curve } from "/static/curve.js";
+import { Distances } from "/static/distances.js";
 import { bytes, count, duration, element, keep, number, say, share } from "/static/elements.js";
 import { Experiment } from "/static/experiment.js";
 import { Rounds } from "/static/rounds.js";
@@ -11,6 +12,7 @@ import { Weights } from "/static/weights.js";
 const place = (id) => document.getElementById(id);
 const curve = new Curve(place("curve"));
 const weights = new Weights(place("weights"));
+const distances = new Distances(place("distances"));
 const rounds = new Rounds(place("rounds"));
 const experiment = new Experiment(place("experiment"));
 const token = new TokenForm(place("content"), () => now());
@@ -53,6 +55,7 @@ function show({ names, others, chosen, test, name, aside, dashboard }) {
   weights.show(dashboard.weights, { window: dashboard.updates.window });
   place("curved").hidden = dashboard.map === null;
   say(place("curved"), `With the map ${dashboard.map} a feature has a curve instead of one weight. Its bar shows how much it can change a score.`);
+  distances.show(dashboard.distances);
   rounds.show(name, dashboard.recent);
 }
 

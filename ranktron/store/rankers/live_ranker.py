@@ -24,6 +24,7 @@ from ranktron.store.journal.snapshots import Snapshots
 from ranktron.store.messages import Definition, Document, RankAnswer, Ranked, RankRequest
 from ranktron.store.promises import Promise
 from ranktron.store.rankers import open_rounds
+from ranktron.store.rankers.feature_window import FeatureWindow
 from ranktron.store.rankers.features import check_comparable, check_ids, document_matrix
 from ranktron.store.rankers.open_rounds import OpenRoundBook, RoundIds, StoredRound
 from ranktron.store.rankers.stats import Stats
@@ -90,7 +91,10 @@ class LiveRanker:
 
     def start_from(self, model: Model) -> None:
         """Takes the learner, scaling and features of a model."""
-        self.template = replace(model, state={}, record={})  # the model without weights and record; start_from
+        # the model without weights, record and ranges: models that differ in these can answer each other's rounds
+        self.template = replace(model, state={}, record={}, ranges=None)  # start_from
+        self.ranges = model.ranges  # of its features in the training data, if it was trained; start_from
+        self.features = FeatureWindow(model.ranges, model.names)  # of the lists that it ranks; prepared and the engine
         self.learner: BaseLearner = model.learner()  # its weights; apply_entry alone updates it
         self.names, self.map = model.names, model.map  # copied from the template for speed
         self.k = self.learner.labels_received or self.config.received  # top documents that feedback may label
@@ -110,7 +114,7 @@ class LiveRanker:
     @property
     def model(self) -> Model:
         """The present model; equal states give equal bytes."""
-        return replace(self.template, state=self.learner.state())
+        return replace(self.template, state=self.learner.state(), ranges=self.ranges)
 
     @property
     def learns(self) -> str:
@@ -201,6 +205,8 @@ class LiveRanker:
         *,
         stored: bool,
     ) -> ShownList:
+        if self.definition.history == "keep" and not user:
+            raise RequestError(422, "no_user", "this ranker can forget users (`history`): every ranking needs `user`")
         rounds = self.rounds
         scores = ranking.scores[ranking.order]
         _check_finite(scores)
@@ -261,6 +267,7 @@ class LiveRanker:
 
     def prepared(self, X: Matrix) -> Matrix:
         """Features of documents, imputed and scaled; all must be finite."""
+        self.features.note(X)
         imputer, m = self.template.imputer, len(X)
         X = X if imputer is None else imputer.filled(X)
         if self.template.scaler is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import monotonic
 
 import numpy as np
@@ -10,6 +11,7 @@ from ranktron.store.messages import (
     DashboardAnswer,
     ExplainAnswer,
     Explained,
+    FeatureDistances,
     Health,
     RankerAnswer,
     Recent,
@@ -18,10 +20,14 @@ from ranktron.store.messages import (
     Weight,
 )
 from ranktron.store.rankers import open_rounds
+from ranktron.store.rankers.feature_window import NEEDED
 from ranktron.store.rankers.live_ranker import LiveRanker
 
 
 def ranker(live: LiveRanker) -> RankerAnswer:
+    from ranktron.export import exportable_to
+
+    model = replace(live.template, state=live.template.blank_learner().state())  # untrained: the weights do not matter
     return RankerAnswer(
         live.name,
         live.template.kind,
@@ -34,6 +40,7 @@ def ranker(live: LiveRanker) -> RankerAnswer:
         live.rounds.next,
         len(live.rounds.open),
         None if live.map is None else live.map.name,
+        list(exportable_to(model)),
         live.definition.close_after,
         None if live.template.scaler is None else live.template.scaler.name,
     )
@@ -61,7 +68,14 @@ def dashboard(live: LiveRanker, health: Health) -> DashboardAnswer:
         ],
         health,
         None if live.map is None else live.map.name,
+        distances(live),
     )
+
+
+def distances(live: LiveRanker) -> FeatureDistances:
+    """How far the features of recent lists are from the training data."""
+    window = live.features
+    return FeatureDistances(window.reference, window.lists, NEEDED, window.distances())
 
 
 def explain(live: LiveRanker, number: int) -> ExplainAnswer:

@@ -6,6 +6,7 @@ import pytest
 
 from ranktron import DataError, RankingWarning
 from ranktron.data.io import read_click_log, read_impressions, read_ubi, write
+from ranktron.data.io.click_logs import find_log_columns
 
 TABLE = pandas.DataFrame(
     {
@@ -51,10 +52,31 @@ def test_columns_are_named_where_their_names_do_not_tell(tmp_path):
         read_impressions(table, pisition="slot")
 
 
+@pytest.mark.parametrize("click", ["click", "clicked", "is_clicked", "isClicked", "clicks", "click_bool"])
+def test_usual_names_of_clicks_and_queries_are_known(click):
+    log = read_impressions(TABLE.rename(columns={"click_bool": click, "query": "query_id"}))
+    assert log.gains.tolist() == [1.0, 0.0, 0.0, 1.0]
+    assert log.query.tolist() == ["lamp"] * 4
+
+
+def test_columns_are_found_without_reading_rows_and_not_among_those_that_are_dropped():
+    expected = {"impression": "srch_id", "position": "position", "click": "click_bool", "query": "query"}
+    expected |= {"item": "prop_id", "ranker": "model"}
+    assert find_log_columns(TABLE) == expected
+    assert find_log_columns(TABLE, drop="model, query", ranker="price")["ranker"] == "price"
+    assert "query" not in find_log_columns(TABLE, drop="query")
+    with pytest.raises(DataError, match="found no 'exploration' or the like"):
+        find_log_columns(TABLE, needed=("exploration",))
+    with pytest.raises(DataError, match="found no 'position' or the like"):
+        find_log_columns(TABLE, features="position,price")
+
+
 def test_what_is_no_number_is_said_and_what_is_no_table_is_refused(tmp_path):
     with pytest.warns(RankingWarning, match="colour hold no numbers"):
         rounds, _ = read_click_log(TABLE.assign(colour="red"))
     assert rounds.feature_names == ("price",)
+    with pytest.warns(RankingWarning, match="'user_id' is learnt as a feature: drop what is not"):
+        read_click_log(TABLE.assign(user_id=1.0))
     path = tmp_path / "lists.txt"
     write(rounds, path)
     with pytest.raises(DataError, match="a click log is a table"):

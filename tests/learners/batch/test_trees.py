@@ -78,7 +78,7 @@ def test_held_out_lists_choose_how_many_trees_are_kept(booster):
     scores = [booster.predict(HELD_OUT.X, num_iteration=n) for n in range(1, PARAMETERS["n_rounds"] + 1)]
     means = [evaluate(each, HELD_OUT, metric("ndcg@10")).means["ndcg@10"] for each in scores]
     assert [each["ndcg@10"] for each in trained.history.valid] == pytest.approx(means)
-    assert trained.history.epoch == 1 + int(np.argmax(means)) == len(trained.model.state["starts"])
+    assert trained.history.epoch == 1 + int(np.argmax(means)) == len(trained.model.state["roots"])
     assert trained.model.score_rounds(HELD_OUT) == pytest.approx(scores[trained.history.epoch - 1], abs=1e-12)
 
 
@@ -87,7 +87,7 @@ def test_going_on_equals_never_having_stopped(model):
     plan = TrainingPlan("lightgbm", {**PARAMETERS, "n_rounds": 7})
     more = train(plan, LISTS, start=Model.from_bytes(part.to_bytes()))
     assert more.history.first_epoch == 5
-    assert len(more.model.state["starts"]) == 10  # the number of trees is the started model's
+    assert len(more.model.state["roots"]) == 10  # the number of trees is the started model's
     assert more.model.state["features"][: len(part.state["features"])].tolist() == part.state["features"].tolist()
     best = train(TrainingPlan("lightgbm", {**PARAMETERS, "n_rounds": 10}), LISTS).model
     assert more.model.score_rounds(LISTS) == pytest.approx(best.score_rounds(LISTS), abs=1e-9)
@@ -98,7 +98,7 @@ def test_lists_without_anything_to_learn_give_no_tree():
     assert train(TrainingPlan("lightgbm"), few).model.score_rounds(few).tolist() == [0.0] * 4
 
 
-TREES = {"starts": [0, 5], "features": [0, 1, -1, -1, -1, -1], "right": [4, 3, 0, 0, 0, 0], "thresholds": [0.0] * 6,
+TREES = {"roots": [0, 5], "features": [0, 1, -1, -1, -1, -1], "right": [4, 3, 0, 0, 0, 0], "thresholds": [0.0] * 6,
          "values": [0.0, 0.0, 1.0, 2.0, 3.0, 4.0], "covers": [3.0, 2.0, 1.0, 1.0, 1.0, 3.0]}  # fmt: skip
 
 
@@ -115,9 +115,9 @@ def test_a_state_is_restored_as_it_was():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("starts", [0, 4]),
-        ("starts", [1, 5]),
-        ("starts", [0, 0]),
+        ("roots", [0, 4]),
+        ("roots", [1, 5]),
+        ("roots", [0, 0]),
         ("features", [0, 2, -1, -1, -1, -1]),
         ("features", [0, 1, -2, -1, -1, -1]),
         ("features", [0, 1, -1, -1, -1, 0]),
@@ -140,5 +140,5 @@ def test_an_estimator_chooses_by_its_evaluation_set_and_explains():
     X, y, group = HELD_OUT.X, HELD_OUT.labels, np.diff(HELD_OUT.offsets)
     ranker = ranktron.LambdaMART(n_rounds=12, num_leaves=7, min_data_in_leaf=5)
     ranker.fit(LISTS.X, LISTS.labels, group=np.diff(LISTS.offsets), eval_set=[(X, y)], eval_group=[group])
-    assert 1 <= len(ranker.model_.state["starts"]) <= 12
+    assert 1 <= len(ranker.model_.state["roots"]) <= 12
     assert ranker.score(X, y, qid=np.repeat(HELD_OUT.qids, group)) > 0.5

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ranktron import DataError, Impressions
+from ranktron import DataError, Impressions, RankingWarning
 from ranktron.learners.clicks.em import em_examination
 
 CURVE = np.array([1.0, 0.5, 0.25])
@@ -50,7 +50,8 @@ def seen_once(seed, relevance, sessions=2000, m=6):
 
 def test_features_stand_for_documents_that_are_never_seen_again():
     log, X = seen_once(0, lambda X: 1.0 / (1.0 + np.exp(-(X @ [0.0, 1.5, -1.0]))))
-    curve = em_examination(log, X)
+    with pytest.warns(RankingWarning, match="rests on a model of relevance alone"):
+        curve = em_examination(log, X)
     assert curve.values == pytest.approx(1.0 / np.arange(1, 7), rel=0.2)
     with pytest.raises(DataError, match="takes features, or query= and item="):
         em_examination(log)
@@ -58,6 +59,7 @@ def test_features_stand_for_documents_that_are_never_seen_again():
         em_examination(log, X[:2])
 
 
+@pytest.mark.filterwarnings("ignore:position bias rests")
 def test_clicks_that_no_feature_explains_do_not_make_the_curve_flatter():
     """Without the floor of the relevance the curve is too flat by 11 % here, on average over six logs."""
     apart = []

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ranktron import DataError, Impressions, Rounds
+from ranktron import DataError, Impressions, RankingWarning, Rounds
 from ranktron.learners.clicks.estimating import as_examination, estimate_examination, weigh_log
 from ranktron.learners.clicks.examination import power_law
 
@@ -13,7 +13,8 @@ def test_the_method_that_assumes_least_is_chosen(counted, simulated):
     assert estimate_examination(ranked).method == "harvested"
     assert estimate_examination(ranked, method="em").method == "em"
     still = counted([("q", "a", 1, 5, 3), ("q", "b", 2, 5, 3)])
-    assert estimate_examination(still, np.random.default_rng(0).normal(size=(10, 2))).method == "em"
+    with pytest.warns(RankingWarning, match="rests on a model of relevance alone"):
+        assert estimate_examination(still, np.random.default_rng(0).normal(size=(10, 2))).method == "em"
     with pytest.raises(DataError, match="nothing to harvest"):
         estimate_examination(still)
     with pytest.raises(DataError, match="there is no estimator 'guess'"):

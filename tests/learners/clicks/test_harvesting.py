@@ -3,7 +3,9 @@ import pytest
 from scipy.optimize import minimize
 
 from ranktron import DataError
+from ranktron.data.io import read_impressions
 from ranktron.learners.clicks.harvesting import bradley_terry, harvested_examination
+from ranktron.learners.clicks.identification import Swaps
 
 CURVE = np.array([1.0, 0.5, 0.25])
 
@@ -67,7 +69,23 @@ def test_the_fit_of_all_pairs_has_a_score_of_zero():
     assert theta[0] == 1.0
 
 
+@pytest.mark.data
+def test_real_sessions_give_the_curve_of_the_page(data_dir):
+    path = data_dir / "yandex-clicks" / "sessions.csv.gz"
+    if not path.exists():
+        pytest.skip("the sessions are not there")
+    log = read_impressions(path)
+    curve = harvested_examination(log, 30, resample="queries")
+    expected = [1.0, 0.726, 0.600, 0.492, 0.368, 0.325, 0.302, 0.240, 0.250, 0.238]
+    assert curve.values == pytest.approx(expected, abs=5e-4)
+    assert Swaps(log).documents == 538
+    over_impressions = harvested_examination(log, 30)
+    assert (np.log(curve.high / curve.low) > 1.2 * np.log(over_impressions.high / over_impressions.low))[1:].all()
+
+
 def test_a_log_in_which_nothing_moved_is_refused(counted):
     log = counted([("q", "a", 1, 5, 3), ("q", "b", 2, 5, 3), ("q", "b", 3, 5, 3)])
-    with pytest.raises(DataError, match=r"no document stood both at position 2 and.*nothing to harvest"):
+    with pytest.raises(
+        DataError, match=r"both sides of positions 1 \| 2, 3: there is nothing to harvest.*a second ranker"
+    ):
         harvested_examination(log)

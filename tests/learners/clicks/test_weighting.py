@@ -114,6 +114,49 @@ def test_rankers_fitted_to_all_clicks_minimise_the_loss_of_true_relevance_on_the
     assert objective(ranker.coef_) == pytest.approx(least, rel=1e-4)
 
 
+def single_documents(theta, turns=20_000):
+    """Two queries with their own candidates and policies, each document as often as its policy shows it there."""
+    policies = {"lamp": [0.4, 0.3, 0.2, 0.1], "chair": [0.05, 0.7, 0.25]}
+    rows = [
+        (theta[k] * RELEVANCE[query][i], query, i, k + 1, e)
+        for query, policy in policies.items()
+        for i, e in enumerate(policy)
+        for k in range(2)
+        for _ in range(round(turns * e / 40))
+    ]
+    gains, queries, items, places, exploration = map(np.array, zip(*rows, strict=True))
+    names = {"query": queries, "item": items, "exploration": exploration}
+    return Impressions.from_arrays(gains, np.arange(len(gains)), places, **names), policies
+
+
+def test_single_documents_are_compared_with_all_candidates_across_impressions():
+    """Gains are expected clicks; what is left of chance is the draw of the documents to compare with."""
+    theta = np.array([1.0, 0.4])
+    log, policies = single_documents(theta)
+    X = np.array([[list(RELEVANCE).index(query), item] for query, item in zip(log.query, log.item, strict=True)])
+    lists, weights, *_ = weigh_log(log, Rounds.from_arrays(X, log.gains, qid=np.arange(len(X))), theta)
+    found = np.zeros((2, 4, 4))
+    for round, weight in zip(lists, weights, strict=True):
+        query, i = round.X[0].astype(int)
+        assert (round.X[1:, 0] == query).all()
+        np.add.at(found, (query, i, round.X[1:, 1].astype(int)), weight / (len(round.X) - 1))
+    expected = np.zeros((2, 4, 4))
+    for q, (query, policy) in enumerate(policies.items()):
+        m = len(policy)
+        expected[q, :m, :m] = np.array(RELEVANCE[query])[:m, None]
+    assert found / found.sum() == pytest.approx(expected / expected.sum(), rel=0.1)
+    assert found.sum(axis=2) / found.sum() == pytest.approx(expected.sum(axis=2) / expected.sum(), rel=1e-6)
+
+
+def test_single_documents_need_propensities_and_company():
+    rounds = Rounds.from_arrays([[1.0], [2.0]], [1, 0], qid=[0, 1])
+    log = {"clicks": [1, 0], "qid": [0, 1], "position": [1, 1]}
+    with pytest.raises(DataError, match="compared across impressions if exploration= says"):
+        weigh_log(Impressions.from_arrays(**log), rounds, [1.0])
+    with pytest.raises(DataError, match="no click is of a query with another impression"):
+        weigh_log(Impressions.from_arrays(**log, query=["a", "b"], exploration=0.5 * np.ones(2)), rounds, [1.0])
+
+
 def test_clipping_takes_what_it_says():
     log = Impressions.from_arrays([1, 2, 0, 1], [0, 0, 0, 0], [1, 2, 3, 4])
     found = click_weights(log, np.array([1.0, 0.5, 0.1, 0.1]), clip=0.2)

@@ -7,15 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.off_policy import draw_logs, drawn_policies, worlds
 from ranktron import DataError, RankingWarning
 from ranktron.metrics.off_policy import (
+    Estimate,
     RankingPolicy,
     cascade_doubly_robust,
+    direct,
     doubly_robust,
     ips,
     item_position,
     reward_interaction,
     self_normalised,
+    self_normalised_doubly_robust,
 )
 
 PAGE = Path(__file__).parents[3] / "docs" / "off-policy.md"
@@ -115,6 +119,7 @@ def population(target, user):
     return gains, [uniform.draws(page) for page in PAGES], [target.draws(page) for page in PAGES]
 
 
+@pytest.mark.filterwarnings("ignore:few impressions carry all the weight")  # 1 of 24 pages, and that is all there are
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("user", USERS)
 def test_self_normalised_is_right_for_the_population_and_biased_for_few(target, user):
@@ -192,6 +197,105 @@ def test_what_was_never_shown_is_warned_of(estimator):
     target[:30] = 0.5  # a logging ranker that shows half of what is wanted
     with pytest.warns(RankingWarning, match="cannot be trusted"):
         estimator(gains, logged, target)
+
+
+def test_weights_above_one_say_that_the_stated_probabilities_are_wrong():
+    rng = np.random.default_rng(0)
+    logged = rng.choice([0.4, 0.1], p=[0.8, 0.2], size=2000)[:, None]
+    assert ips(np.zeros((2000, 1)), logged, np.full((2000, 1), 0.25)).mean_weight == pytest.approx(1.0, abs=0.05)
+    with pytest.warns(RankingWarning, match=r"not those with which it showed the log: .* are 2\.2, .* standard errors"):
+        ips(np.zeros((2000, 1)), 0.45 * logged, np.full((2000, 1), 0.25))
+    with pytest.warns(RankingWarning, match="standard errors more"):  # however little the weights vary
+        self_normalised(np.zeros((100, 1)), np.full((100, 1), 0.1), np.full((100, 1), 0.2))
+
+
+def test_a_tiny_effective_size_is_warned_of():
+    target = np.full((4000, 1), 0.05)
+    target[:40] = 0.1
+    logged = np.full((4000, 1), 0.05)
+    assert ips(np.zeros_like(target), logged, target).effective_size > 3000
+    logged[:2], target[2:] = 0.0001, 0.0  # two rows with a weight of 1,000; the mean is 1/2, and within its error of 1
+    target[:2] = 0.1
+    with pytest.warns(RankingWarning, match=r"few impressions carry all the weight: .* as 2\.0 of 4,000 impressions"):
+        ips(np.zeros_like(target), logged, target)
+
+
+def test_weights_of_a_log_of_its_own_policy_are_not_warned_of():
+    """Warnings are errors here: 300 logs from each of four kinds, with weights up to several hundred."""
+    rng = np.random.default_rng(4)
+    worlds_of_a_rate = [world for mean, world in worlds(*drawn_policies()) if mean == 0.003]
+    assert len(worlds_of_a_rate) == 4
+    for world in worlds_of_a_rate:
+        weights = world.target / world.logging
+        for shown in draw_logs(world, 1000, 300, rng)[0]:
+            rows = np.repeat(weights, shown)[:, None]
+            ips(np.zeros_like(rows), np.ones_like(rows) / weights.max(), rows / weights.max())
+
+
+def log_of_two(n=3000, seed=0):
+    """Gains, and probabilities of the logging ranker and of two others of single places."""
+    rng = np.random.default_rng(seed)
+    logging, one, two = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.2, 0.6]), np.array([0.25, 0.15, 0.6])
+    items = rng.choice(3, p=logging, size=n)
+    gains = (rng.random(n) < np.array([0.02, 0.04, 0.06])[items]).astype(float)[:, None]
+    return gains, logging[items][:, None], one[items][:, None], two[items][:, None]
+
+
+def test_a_difference_is_narrower_than_two_intervals_and_covers():
+    truth, covered = 0.05 * (0.04 - 0.02), 0
+    for seed in range(200):
+        gains, logged, one, two = log_of_two(seed=seed)
+        difference = ips(gains, logged, one) - ips(gains, logged, two)
+        covered += difference.low <= truth <= difference.high
+    assert 0.91 <= covered / 200 <= 0.985
+    assert difference.value == pytest.approx(ips(gains, logged, one).value - ips(gains, logged, two).value)
+    assert difference.high - difference.low < 0.3 * (ips(gains, logged, one).high - ips(gains, logged, one).low)
+
+
+def test_a_difference_of_ratios_is_that_of_its_terms():
+    gains, logged, one, two = log_of_two()
+    better, worse = self_normalised(gains, logged, one), self_normalised(gains, logged, two)
+    difference, other_way = better - worse, worse - better
+    assert difference.value == pytest.approx(better.value - worse.value)
+    assert other_way.low == pytest.approx(-difference.high, rel=0.05)
+    same = better - better
+    assert (same.value, same.low, same.high) == (0.0, 0.0, 0.0)
+    with pytest.raises(DataError, match="from the same log"):
+        better - self_normalised(gains[:100], logged[:100], one[:100])
+    with pytest.raises(DataError, match="from the same log"):
+        better - Estimate(0.1, 0.0, 0.2, 3.0, 1.0, 3000)
+
+
+def test_the_self_normalised_doubly_robust_estimator_is_its_formula():
+    gains, logged, target, _ = log_of_two()
+    rng = np.random.default_rng(1)
+    predicted, expected = rng.uniform(0.0, 0.1, 3000), rng.uniform(0.0, 0.1, 3000)
+    weights = (target / logged)[:, 0]
+    wanted = expected.mean() + (weights * (gains[:, 0] - predicted)).sum() / weights.sum()
+    found = self_normalised_doubly_robust(gains, logged, target, predicted, expected)
+    assert found.value == pytest.approx(wanted, rel=1e-12)
+    zero = np.zeros(3000)
+    plain = self_normalised(gains, logged, target)
+    assert self_normalised_doubly_robust(gains, logged, target, zero, zero) == plain
+
+
+def test_doubly_robust_intervals_count_predictions_and_errors():
+    """Predictions that vary by impression widen the interval, as much as the normal one."""
+    gains, logged, target, _ = log_of_two()
+    predicted, expected = np.zeros(3000), np.random.default_rng(1).uniform(0.0, 1.0, 3000)
+    weights = (target / logged)[:, 0]
+    for estimator in (doubly_robust, self_normalised_doubly_robust):
+        found = estimator(gains, logged, target, predicted, expected)
+        error = np.std(expected + weights * gains[:, 0]) / np.sqrt(3000)
+        assert (found.high - found.low) / (2 * 1.96 * error) == pytest.approx(1.0, abs=0.03)
+
+
+def test_the_direct_method_has_no_interval():
+    found = direct(np.zeros((4, 1)), [0.1, 0.2, 0.3, 0.4])
+    assert found.value == pytest.approx(0.25)
+    assert np.isnan([found.low, found.high]).all()
+    shown = ips(np.zeros((4, 1)), np.ones((4, 1)), np.ones((4, 1)))
+    assert np.isnan((found - shown).low)
 
 
 def test_bad_input_is_one_sentence():

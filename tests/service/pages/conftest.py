@@ -42,9 +42,8 @@ class Service:
 
     def _run(self, started):
         async def serve():
-            app = application(
-                RankingService(self.folder, self.config), self.tokens, search_routes(self.index, self.tokens)
-            )
+            self.running = RankingService(self.folder, self.config)
+            app = application(self.running, self.tokens, search_routes(self.index, self.tokens))
             settings = uvicorn.Config(app, port=self.port, log_level="error", timeout_graceful_shutdown=1)
             self.server = uvicorn.Server(settings)
             serving = asyncio.create_task(self.server.serve())

@@ -4,6 +4,7 @@ import json
 import re
 import time
 
+import numpy as np
 import pytest
 
 from ranktron import Client
@@ -109,6 +110,27 @@ def test_numbers_are_those_of_the_service(service, visit):
     shown = {row.split("\n")[0]: row.split("\n")[1] for row in page.locator(".weights li").all_inner_texts()}
     for each in board["weights"]:
         assert float(shown[each["feature"]].replace("−", "-")) == pytest.approx(each["weight"], abs=5e-4)
+
+
+def test_features_that_have_left_the_training_data_are_first(service, visit, monkeypatch):
+    monkeypatch.setattr("ranktron.store.rankers.feature_window.NEEDED", 10)
+    monkeypatch.setattr("ranktron.store.rankers.feature_window.OWN", 30)
+    teach(service, 1)
+    page = visit(service.address)
+    is_live(page)
+    assert "was not trained on data" in page.inner_text("#distances")
+    live = service.running.live("shop")
+    rng = np.random.default_rng(0)
+    for turn in range(80):
+        live.features.note(rng.normal(size=(8, 3)).astype(np.float32) + np.float32([0, 9, 0]) * (turn >= 40))
+        live.features.count()
+    until(page, "document.querySelectorAll('#distances li').length === 3")
+    first = page.locator("#distances li").first
+    assert EVIL in first.inner_text()
+    assert "above the largest training value" in first.locator(".left").inner_text()
+    assert page.locator("#distances rect.negative").count() == 1
+    assert float(page.locator("#distances rect.negative").get_attribute("width")) > 50.0
+    assert too_wide(page) <= 0
 
 
 def test_drift_is_that_of_the_last_hundred_updates(start, visit):
