@@ -42,7 +42,7 @@ GRIDS = {
     "slam": {"eta": (0.1, 0.3, 1.0), "fraction": (0.0, 0.7), "step": ("constant", "sqrt"), "average": (False, True)},
     "minimax": {"average": (False, True)},
     "topk": {"eta": (0.0, 0.01), "shortlist": (0, 10)},
-    "pdgd": {"eta": (0.1, 1.0), "average": (False, True)},
+    "pdgd": {"eta": (0.03, 0.1, 1.0), "average": (False, True)},
     "predtron": {"representation": ("-i^1.1", "discount"), "eta": (0.01, 0.1), "average": (False, True)},
     "pairwise": {"output": ("last", "average")},
     "committee": {"size": (10, 30)},

@@ -55,7 +55,7 @@ def clicks(log: str, replicates: int, seed: int, resample: str, picture: str | N
         from ranktron.training.figures.plots import draw_examination
 
         draw_examination(picture, impressions.click_through(), curves)
-    summary = _summary(impressions, curves, refused)
+    summary = _summary(impressions, curves, refused) | {"click_models": _click_models(impressions, seed)}
     if as_json:
         print_json(summary)
     else:
@@ -166,6 +166,7 @@ def _print(name: str, summary: dict[str, Any]) -> None:
             )
     for method, why in summary["not_estimated"].items():
         click.echo(f"not {method}: {why}")
+    _print_click_models(summary["click_models"])
     worst = summary["furthest_apart"]
     if worst is not None:
         kind = {True: "; their intervals there are disjoint", False: "; their intervals there overlap", None: ""}
@@ -180,3 +181,25 @@ def _interval(curve: dict[str, list[float]], k: int) -> str:
     if "low" not in curve or not k:
         return ""
     return " (unknown)" if curve["high"][k] is None else f" ({curve['low'][k]:.3f}–{curve['high'][k]:.3f})"
+
+
+def _click_models(log: Impressions, seed: int) -> list[dict[str, Any]]:
+    """How well each click model predicts held-out clicks; none where the log does not allow it."""
+    from ranktron.learners.clicks.browsing import compare_click_models
+
+    if log.query is None or log.item is None or len(log) < 10 or not log.clicks.any():
+        return []
+    scores = (score._asdict() for score in compare_click_models(log, seed=seed))
+    return [{name: None if value != value else value for name, value in score.items()} for score in scores]
+
+
+def _print_click_models(scores: list[dict[str, Any]]) -> None:
+    rows = []
+    for score in scores:
+        interval = (
+            "" if score["low"] is None or not score["gain"] else f" ({score['low']:+.4f} to {score['high']:+.4f})"
+        )
+        rows.append((score["model"], f"{score['log_likelihood']:.4f}", f"{score['gain']:+.4f}{interval}"))
+    if rows:
+        columns = ["model of users", "log-likelihood", "gain on position-based"]
+        print_table("click models, fitted to 70 % of the impressions: the clicks of the others, a row", columns, rows)

@@ -92,11 +92,7 @@ def estimate(
 
     Intervals are over impressions: they are too narrow if the same users come back often.
 
-    Examples:
-
-    ranktron estimate log.csv my.model --logged-by shown.model
-
-    ranktron estimate bandit.csv --policy uniform.csv --exploration propensity_score
+    Example: ranktron estimate log.csv my.model --logged-by shown.model
     """
     for names, what in ((models, "model"), (targets, "column"), (policies, "policy")):
         if len(set(names)) < len(names):

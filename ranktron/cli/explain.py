@@ -97,7 +97,10 @@ def _evaluate(model: Model, rounds: Rounds) -> EvaluatedModel | None:
     from ranktron.metrics import metric
     from ranktron.training.figures.evaluation import evaluate_model
 
-    return None if np.isnan(rounds.labels).any() else evaluate_model(model, rounds, [metric(m) for m in METRICS])
+    if np.isnan(rounds.labels).any():
+        return None
+    model.warn_of_drift(rounds)
+    return evaluate_model(model, rounds, [metric(m) for m in METRICS])
 
 
 def _about(model: str, data: str | None, rounds: Rounds | None) -> list[tuple[str, str]]:

@@ -105,7 +105,7 @@ def _wrap(text: str, indent: int) -> list[str]:
 )
 @click.option(
     "--clicks",
-    type=click.Choice(["auto", "randomised", "harvested", "em"]),
+    type=click.Choice(["auto", "randomised", "harvested", "em", "user-browsing"]),
     default=None,
     help="DATA is a click log (see `ranktron clicks`): learn from its clicks, with position bias estimated by this "
     "method. For ranksvm (then the default), rankmm and hinge.",
@@ -286,12 +286,14 @@ def _train_in_memory(plan: TrainingPlan, options: TrainOptions, null: str, start
 
 def _describe_cost(model: Model, other: Model, valid: Rounds, options: TrainOptions) -> str:
     """What the scaling of search engines costs on the validation set, in one line."""
-    from ranktron.metrics import evaluate
+    from ranktron.metrics.evaluation import evaluate_rounds
 
-    metric = options.select
-    value, default = (evaluate(each.score_rounds(valid), valid, metric).means[str(metric)] for each in (model, other))
-    names = ["none" if each.scaler is None else each.scaler.name for each in (model, other)]
-    return f"{metric} on {options.valid}: {value:.4f} with {names[0]} scaling, {default:.4f} with {names[1]} (default)"
+    name, models = str(options.select), (model, other)
+    values = [evaluate_rounds(valid, each.score_rounds(valid), options.select).means[name] for each in models]
+    names = ["none" if each.scaler is None else each.scaler.name for each in models]
+    return (
+        f"{name} on {options.valid}: {values[0]:.4f} with {names[0]} scaling, {values[1]:.4f} with {names[1]} (default)"
+    )
 
 
 def _finish(trained: Trained, options: TrainOptions) -> None:

@@ -152,7 +152,7 @@ class PDGDRanker(OnlineRanker):
     def __init__(
         self,
         *,
-        eta: float = 0.1,
+        eta: float = 0.03,
         decay: float = 0.9999977,
         k: int = 10,
         seed: int = 0,

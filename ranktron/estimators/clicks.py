@@ -85,7 +85,7 @@ class ClickRanker(BaseRanker):
         query, item, ranker : array, or name of a column
             Which impressions share a query, which rows are the same document, who showed it. Harvesting needs query and
             item.
-        examination : Examination, array, or "randomised", "harvested", "em"
+        examination : Examination, array, or "randomised", "harvested", "em", "user-browsing"
             The curve from position 1 on, or how to estimate it; by default, what assumes least of what the log allows.
         clip : float
             The smallest propensity that counts; smaller ones are clipped, `click_weights_` says at which price.
@@ -185,7 +185,7 @@ class OnlineClickRanker(ClickRanker, OnlineRanker):
             How likely it was to be *shown* at its position, where rankings were drawn.
         query, item : array, or name of a column
             Which impressions share a query, and which rows are the same document.
-        examination : Examination, array, or "randomised", "harvested", "em"
+        examination : Examination, array, or "randomised", "harvested", "em", "user-browsing"
             The curve from position 1 on, or how to estimate it.
         clip : float
             The smallest propensity that counts.

@@ -15,6 +15,7 @@ from time import monotonic, time
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from ranktron.errors import DataError
 from ranktron.store.config import StoreConfig
@@ -217,6 +218,11 @@ class Engine:
                 f"ranker {name!r} exists already, and was not made from this model: POST .../model replaces its model; "
                 "or delete it first, or choose another name",
             )
+        own = {field: getattr(live.definition, field) for field in ("labels", "close_after", "history")}
+        same = structs.replace(upload.definition, **own)
+        if same != upload.definition:
+            differs = difference(same, upload.definition)
+            raise RequestError(409, "exists", f"ranker {name!r} exists already, made differently ({differs})")
         return live
 
     def _alone(self, steps: Steps[_T]) -> Steps[_T]:

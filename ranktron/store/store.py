@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from weakref import WeakSet
 
 import msgspec
+from msgspec import structs
 
 from ranktron.errors import DataError
 from ranktron.learners.per_user import MAX_USERS
@@ -204,10 +205,17 @@ class Store:
         {'bm25': 1.0, 'price': 0.0}
         """
         self._check_usable()
+        if algorithm and learns_from:
+            raise RequestError(422, "invalid", "`learns_from` chooses the algorithm: leave it or `algorithm` out")
+        own = {"labels": labels, "close_after": close_after, "history": history}
         if model is not None:
-            if features is not None or learns_from or algorithm or parameters or start is not None or trust or per:
+            if start is not None:
+                raise RequestError(422, "invalid", "a ranker goes on from a `model` or begins with a `start`, not both")
+            if features is not None or learns_from or algorithm or parameters or trust is not None or per:
                 raise RequestError(422, "invalid", "a model has its own features, algorithm and parameters")
-            return self._from_model(name, _model_bytes(model))
+            if scale is not None:
+                raise RequestError(422, "invalid", "a model has its own scaling")
+            return self._from_model(name, _model_bytes(model), own)
         names = None if features is None else list(features)
         weights = None
         if start is not None:
@@ -215,12 +223,12 @@ class Store:
 
             found = linear_start(start, names)
             if not found.plain:
-                if labels != (0.0, 4.0) or close_after is not None or scale is not None:
-                    why = "a ranker that starts from a model has its scaling, labels from 0 to 4 and no `close_after`"
-                    raise RequestError(422, "invalid", why)
+                if scale is not None:
+                    raise RequestError(422, "invalid", "a model has its own scaling")
                 users = MAX_USERS if per else 0
-                algorithm = algorithm or ALGORITHM_FOR[learns_from or "clicks"]
-                return self._from_model(name, found.model(algorithm, parameters, trust=trust, users=users).to_bytes())
+                chosen = algorithm or ALGORITHM_FOR[learns_from or "clicks"]
+                begun = found.model(chosen, parameters, trust=trust, users=users)
+                return self._from_model(name, begun.to_bytes(), own)
             names = names or list(found.feature_names or ())
             if not names:
                 raise RequestError(422, "invalid", "weights to start from need `features`: their names, in order")
@@ -251,9 +259,11 @@ class Store:
         self._finish(self._engine.create(name, definition))
         return Ranker(self, name)
 
-    def _from_model(self, name: str, data: bytes) -> Ranker:
+    def _from_model(self, name: str, data: bytes, own: Mapping[str, Any]) -> Ranker:
+        """Makes a ranker from a model file; `own` are the fields of its definition that no model has."""
         upload = read_upload(data, None, self._engine.config)
-        self._finish(self._engine.create_from_model(name, upload))
+        definition = structs.replace(upload.definition, **own)
+        self._finish(self._engine.create_from_model(name, upload._replace(definition=definition)))
         return Ranker(self, name)
 
     def delete(self, name: str) -> None:

@@ -40,6 +40,9 @@ def test_a_log_is_described_for_machines_and_for_eyes(run, log):
     for curve in summary["examination"].values():
         assert curve["values"] == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4], rel=0.35)
     assert "exploration=" in summary["not_estimated"]["randomised"]
+    models = {score["model"]: score for score in summary["click_models"]}
+    assert models["position-based"]["gain"] == 0.0
+    assert models["attractiveness"]["high"] < 0.0 < models["user-browsing"]["gain"] + 0.01
     worst = summary["furthest_apart"]
     one, other = (summary["examination"][name]["values"][worst["position"] - 1] for name in worst["methods"])
     assert worst["factor"] == pytest.approx(max(one / other, other / one))
@@ -47,6 +50,7 @@ def test_a_log_is_described_for_machines_and_for_eyes(run, log):
     text = " ".join(run("clicks", "log.csv", "--replicates", "0")[1].split())
     assert f"1 600 {summary['click_through'][0]:.4f} 1.000 1.000" in text
     assert "furthest apart: harvested and em" in text
+    assert f"position-based {summary['click_models'][1]['log_likelihood']:.4f} +0.0000" in text
 
 
 def test_a_log_in_which_nothing_moved_says_what_is_missing_and_prints_no_interval(run, log):
@@ -97,6 +101,16 @@ def test_a_model_is_learnt_from_the_clicks_of_a_log(run, log):
     ranker = ranktron.RankSVM(scale="standard-query")
     ranker.fit(log[["shown_by", "text"]].astype(np.float32), log.clicked, qid=log.search_id, **shown)
     assert model.coef == pytest.approx(ranker.coef_, abs=1e-6)
+
+
+def test_examination_may_depend_on_the_clicks_above(run, log):
+    code, _, _ = run("train", "log.csv", "--clicks", "user-browsing", "--model", "b.model")
+    assert code == 0
+    model = ranktron.load("b.model")
+    curve = model.estimator().examination_
+    assert curve.method == "user-browsing"
+    assert curve.after_click.shape == (4, 4)
+    assert abs(model.coef[0]) < 0.3 * model.coef[1]
 
 
 @pytest.mark.parametrize("click", ["click", "clicked", "is_clicked"])

@@ -172,6 +172,38 @@ def test_another_definition_is_an_error_that_says_what_differs(store, shop):
         store.ranker("other", features=NAMES, featurs=NAMES)
 
 
+def test_a_ranker_starts_from_a_linear_model_of_any_kind(store, tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    estimator = ranktron.HingePerceptron().fit(X, (X @ [1.0, 0.5, 0.0] > 0).astype(int), qid=np.arange(40) // 4)
+    estimator.save(tmp_path / "start.model")
+    by_name = store.ranker("name", features=NAMES, start={"bm25": 2.0}, trust=1.0)
+    assert by_name.weights == {"bm25": 2.0, "price": 0.0, "stars": 0.0}
+    given = store.ranker("array", features=NAMES, start=[1.0, 0.0, 0.5], algorithm="topk", history="keep")
+    assert given.weights == {"bm25": 1.0, "price": 0.0, "stars": 0.5}
+    trained = store.ranker("file", start=tmp_path / "start.model", labels=(0.0, 1.0), trust=0.5)
+    assert trained.model.kind == "pdgd"
+    assert trained.model.scaler.name == estimator.model_.scaler.name
+    assert trained.weights == store.ranker("estimator", start=estimator, trust=0.5).weights
+    first = dict(trained.weights)
+    for _ in range(2):  # the same start opens the same ranker, whatever it has learnt since
+        again = store.ranker("file", start=tmp_path / "start.model", labels=(0.0, 1.0), trust=0.5)
+        ranking = again.rank(X[:6])
+        again.feedback(ranking.id, clicked=ranking.items[5:6])
+    assert 0.0 < np.linalg.norm(np.subtract(list(again.weights.values()), list(first.values()))) <= 0.5 + 1e-9
+    with pytest.raises(RequestError, match=r"made differently .*labels"):
+        store.ranker("file", start=tmp_path / "start.model", trust=0.5)
+    with pytest.raises(RequestError, match="not made from this model"):
+        store.ranker("file", start=tmp_path / "start.model", labels=(0.0, 1.0))
+    with pytest.raises(RequestError, match=r"trust: it has 1.0, not None"):
+        store.ranker("name", features=NAMES, start={"bm25": 2.0})
+    with pytest.raises(RequestError, match="not both"):
+        store.ranker("both", start=estimator, model=estimator.model_)
+    with pytest.raises(DataError, match="does not start"):
+        store.ranker("kernel", start=estimator, algorithm="kernel")
+    with pytest.raises(RequestError, match="own scaling"):
+        store.ranker("scaled", start=estimator, scale="none")
+
+
 def test_versions_models_and_deletion(store, shop, tmp_path):
     rng = np.random.default_rng(0)
     use(shop, rng)
@@ -371,7 +403,7 @@ def test_a_ranker_starts_from_a_model_with_its_scaling(tmp_path):
         assert shop.model.scaler.name == "standard"
         assert list(shop.weights.values()) == trained.model_.weights.tolist()
         assert store.ranker("clicks", start=trained).definition.algorithm == "pdgd"
-        with pytest.raises(RequestError, match="has its scaling"):
+        with pytest.raises(RequestError, match="has its own scaling"):
             store.ranker("other", start=trained, scale="none")
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @declare(
     "pdgd",
-    replace(ETA, paper=0.1),
+    replace(ETA, paper=0.1, recommended=0.03),
     Parameter("decay", "the step of round t is eta times decay^t; 1: constant", 0.9999977, above=0.0),
     Parameter("k", "number of documents that the user sees", 10, above=0),
     replace(SEED, help="seed of the rankings that are drawn"),

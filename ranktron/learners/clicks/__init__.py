@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ranktron.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from ranktron.learners.clicks.browsing import browsing_examination, compare_click_models, held_out_log_likelihood
     from ranktron.learners.clicks.em import em_examination
     from ranktron.learners.clicks.estimating import estimate_examination
     from ranktron.learners.clicks.examination import Examination, power_law
@@ -14,11 +15,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Examination": "examination",
+    "browsing_examination": "browsing",
     "click_lists": "weighting",
     "click_weights": "weighting",
+    "compare_click_models": "browsing",
     "em_examination": "em",
     "estimate_examination": "estimating",
     "harvested_examination": "harvesting",
+    "held_out_log_likelihood": "browsing",
     "power_law": "examination",
     "propensities": "weighting",
     "randomised_examination": "randomised",
@@ -29,11 +33,14 @@ __getattr__ = lazy_names(__name__, homes={name: f"{__name__}.{home}" for name, h
 
 __all__ = [
     "Examination",
+    "browsing_examination",
     "click_lists",
     "click_weights",
+    "compare_click_models",
     "em_examination",
     "estimate_examination",
     "harvested_examination",
+    "held_out_log_likelihood",
     "power_law",
     "propensities",
     "randomised_examination",

@@ -9,6 +9,7 @@ import numpy as np
 from ranktron.data.impressions import Impressions
 from ranktron.data.rounds import Rounds
 from ranktron.errors import DataError
+from ranktron.learners.clicks.browsing import browsing_examination
 from ranktron.learners.clicks.em import em_examination
 from ranktron.learners.clicks.examination import Examination
 from ranktron.learners.clicks.harvesting import harvested_examination
@@ -23,6 +24,7 @@ from ranktron.learners.clicks.weighting import (
 from ranktron.types import Features, Floats
 
 METHODS = ("randomised", "harvested", "em")
+BROWSING = "user-browsing"  # whose examination depends on the clicks above, not on the position alone
 
 
 def estimate_examination(
@@ -37,7 +39,7 @@ def estimate_examination(
 
     Randomised where the log has `exploration`, harvested where it has `query` and `item` and documents have moved
     between all positions, otherwise expectation-maximisation on features. A log from which no method can tell the curve
-    is refused, with what is missing.
+    is refused, with what is missing. "user-browsing" is never chosen by itself.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ def estimate_examination(
         What was shown and clicked.
     X : table of numbers, optional
         The features of each row of the log.
-    method : "randomised", "harvested" or "em", optional
+    method : "randomised", "harvested", "em" or "user-browsing", optional
         Which estimator.
     replicates, seed : int
         How many resampled logs make the interval, and the seed of the resampling.
@@ -58,8 +60,9 @@ def estimate_examination(
     >>> estimate_examination(log).method
     'harvested'
     """
-    if method not in (None, *METHODS):
-        raise DataError(f"there is no estimator {method!r} of examination; choose from {', '.join(METHODS)}")
+    if method not in (None, *METHODS, BROWSING):
+        known = ", ".join((*METHODS, BROWSING))
+        raise DataError(f"there is no estimator {method!r} of examination; choose from {known}")
     if method == "randomised" or (method is None and log.exploration is not None):
         return randomised_examination(log, replicates, seed, resample)
     if method == "harvested" or (method is None and log.query is not None and log.item is not None):
@@ -68,6 +71,8 @@ def estimate_examination(
         except DataError:
             if method == "harvested" or X is None:
                 raise
+    if method == BROWSING:
+        return browsing_examination(log, replicates, seed, resample)
     return em_examination(log, X, replicates=replicates, seed=seed, resample=resample)
 
 

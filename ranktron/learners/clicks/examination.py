@@ -40,6 +40,9 @@ class Examination:
         alone", which nothing in the log can check; such a curve has no interval.
     sums : array of shape (9, positions), optional
         Of a randomised estimate: what it needs to go on with further impressions, see `update_examination`.
+    after_click : array of shape (positions, positions), optional
+        Of users who are not position-based: the examination of position k where the last click above it is at position
+        j, in row k - 1 and column j; column 0 where there is none. `values` are then means over a log.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Examination:
     method: str = "known"
     basis: str | None = None
     sums: Floats | None = None
+    after_click: Floats | None = None
 
     def __post_init__(self) -> None:
         for name in ("values", "offsets", "low", "high"):
@@ -72,6 +76,11 @@ class Examination:
             object.__setattr__(self, "sums", np.asarray(self.sums, float))
             if self.sums.shape != (9, len(self.values)) or not np.isfinite(self.sums).all():
                 raise DataError("the sums of an examination are nine finite numbers for each of its values")
+        if self.after_click is not None:
+            object.__setattr__(self, "after_click", np.asarray(self.after_click, float))
+            square = self.after_click.shape == (len(self.values), len(self.values))
+            if not square or not (np.isfinite(self.after_click) & (self.after_click > 0.0)).all():
+                raise DataError("examination by the last click above is a number above 0 for each pair of positions")
 
     def at(self, position: Integers) -> Floats:
         """The values at some positions.
@@ -82,6 +91,26 @@ class Examination:
             Positions, from 1 on.
         """
         found: Floats = self.values[np.minimum(position, len(self.values)) - 1]
+        return found
+
+    def at_rows(self, log: Impressions) -> Floats:
+        """The examination of each row of a log: by its position and, where that is known, by the last click above.
+
+        Parameters
+        ----------
+        log : Impressions
+            What was shown and clicked.
+
+        Examples
+        --------
+        >>> log = Impressions.from_arrays([1, 0, 0, 0], ["a", "a", "b", "b"], [1, 2, 1, 2])
+        >>> Examination([1.0, 0.6], after_click=[[1.0, 1.0], [0.5, 0.8]]).at_rows(log).tolist()
+        [1.0, 0.8, 1.0, 0.5]
+        """
+        if self.after_click is None:
+            return self.at(log.position)
+        lowest = len(self.values) - 1
+        found: Floats = self.after_click[np.minimum(log.position - 1, lowest), np.minimum(last_clicks(log), lowest)]
         return found
 
     def offsets_at(self, position: Integers) -> Floats:
@@ -112,13 +141,15 @@ class Examination:
         >>> Examination([1.0, 0.5], offsets=[0.0, 0.1]).correct([1, 0], [2, 2])
         array([ 1.8, -0.2])
         """
+        if self.after_click is not None:
+            raise DataError("this examination depends on the clicks above, which a position alone does not tell")
         places = np.asarray(position, np.int64)
         corrected: Floats = (np.asarray(clicks, float) - self.offsets_at(places)) / self.at(places)
         return corrected
 
     def to_dict(self) -> dict[str, Any]:
         """What a model file holds of it."""
-        arrays = {name: getattr(self, name) for name in ("values", "offsets", "low", "high", "sums")}
+        arrays = {name: getattr(self, name) for name in ("values", "offsets", "low", "high", "sums", "after_click")}
         words = {"method": self.method} | ({} if self.basis is None else {"basis": self.basis})
         return words | {name: array for name, array in arrays.items() if array is not None}
 
@@ -132,6 +163,21 @@ class Examination:
             As `to_dict` returns it.
         """
         return cls(**content)
+
+
+def last_clicks(log: Impressions) -> Integers:
+    """For each row, the position of the last click above it in its impression; 0 where there is none.
+
+    >>> last_clicks(Impressions.from_arrays([0, 1, 1], ["a", "a", "a"], [3, 2, 1]))
+    array([2, 1, 0])
+    """
+    of, step = log.impression_of_rows, log.n_positions + 1
+    order = np.lexsort((log.position, of))
+    start = of[order] * step
+    reached = np.maximum.accumulate(start + np.where(log.clicks[order] > 0.0, log.position[order], 0))
+    last = np.zeros(len(order), np.int64)
+    last[order[1:]] = np.maximum(reached[:-1] - start[1:], 0)
+    return last
 
 
 def power_law(eta: float, positions: int = 10) -> Examination:

@@ -62,7 +62,7 @@ def propensities(log: Impressions, examination: Examination) -> Floats:
             "an examination with offsets (trust bias) makes labels of clicks, (c - offset) / value, for losses that "
             "are linear in the label; weights of clicks cannot undo it"
         )
-    return examination.at(log.position)
+    return examination.at_rows(log)
 
 
 def click_weights(log: Impressions, propensity: Floats, clip: float = 0.0) -> ClickWeights:

@@ -7,7 +7,8 @@ from html import escape
 from typing import NamedTuple
 
 from ranktron.data.rounds import Rounds
-from ranktron.metrics import Metric, evaluate
+from ranktron.metrics import Metric
+from ranktron.metrics.evaluation import evaluate_rounds
 from ranktron.training.baselines import best_feature, random_means
 from ranktron.training.model import Model
 
@@ -59,7 +60,7 @@ def evaluate_model(model: Model, rounds: Rounds, metrics: Sequence[Metric]) -> E
     >>> evaluated.rows[0].mean > evaluated.rows[0].best_feature > evaluated.rows[0].random
     True
     """
-    evaluation = evaluate(model.score_rounds(rounds), rounds, metrics)
+    evaluation = evaluate_rounds(rounds, model.score_rounds(rounds), metrics)
     best = best_feature(model.fill(rounds), metrics)
     random = random_means(rounds, metrics)
     rows = tuple(
