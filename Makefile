@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DOCS := .venv-docs
 JOBS ?= 2
 
 .PHONY: demo reproduce test test-lowest check lint fast crash mutants mutants-recheck bench docs site dist lock forget clean
@@ -68,13 +69,13 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks
 
 # the site, without a warning and without the network: open out/docs/index.html
-docs: $(VENV)/installed-docs
-	$(BIN)/python -m sphinx -E -W --keep-going -q -b html -d out/trees docs out/docs
+docs: $(DOCS)/installed
+	$(DOCS)/bin/python -m sphinx -E -W --keep-going -q -b html -d out/trees docs out/docs
 	@echo "make docs: out/docs/index.html"
 
 # the same beside the sites of other versions in out/site, with a menu of versions in each
 site: docs
-	$(BIN)/python docs/versions.py out/docs out/site
+	$(DOCS)/bin/python docs/versions.py out/docs out/site
 
 # The files of a release in dist/: of the same commit always the same bytes. Each is installed into an empty environment.
 dist: $(VENV)/installed-dev
@@ -100,18 +101,21 @@ $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install -q -e '.[all]'
 	touch $@
 
-$(VENV)/installed-docs: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install -q -e '.[all,docs]'
-	touch $@ $(VENV)/installed
+# an environment of its own, so that the package under a running server is not installed anew
+$(DOCS)/installed: pyproject.toml
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install -q --upgrade pip
+	$(DOCS)/bin/pip install -q -e '.[all,docs]'
+	touch $@
 
 $(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install -q -e '.[dev]'
-	touch $@ $(VENV)/installed $(VENV)/installed-docs
+	touch $@ $(VENV)/installed
 
 # numba does not notice when a kernel in another file changes: this makes it compile everything anew
 forget:
 	find ranktron reproduction -name '*.nb[ic]' -delete
 
 clean:
-	rm -rf $(VENV) out build dist *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DOCS) out build dist *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find ranktron reproduction tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} +

@@ -31,7 +31,7 @@ GROUPS = {
     "Coming from": ["from-lightgbm", "from-river", "from-metarank", "from-personalizer"],
     "Guides: train": [
         *("data", "features", "estimators", "nonlinear", "metrics", "explain"),
-        *("clicks", "warm-starts", "beyond-one-machine", "export", "tools"),
+        *("clicks", "warm-starts", "own-weights", "beyond-one-machine", "export", "tools"),
     ],
     "Guides: serve": ["store", "serving", "is-it-better", "running", "many-servers", "demo"],
     "How good": ["quality", "benchmarks"],

@@ -52,6 +52,9 @@ from ranktron.metrics import metric as metric
 from ranktron.metrics import off_policy as off_policy
 from ranktron.service.client import Client as Client
 from ranktron.service.client import ServiceError as ServiceError
+from ranktron.store.errors import RequestError as RequestError
+from ranktron.store.store import Store as Store
+from ranktron.store.store import open as open
 from ranktron.training.model import Model as Model
 from ranktron.training.model import load as load
 from ranktron.training.starting import LinearStart as LinearStart

@@ -17,6 +17,7 @@ from ranktron.cli.output import show_activity, show_progress
 from ranktron.errors import DataError
 
 if TYPE_CHECKING:
+    from ranktron.data.feature_ranges import Drift
     from ranktron.metrics import Evaluation, Metric
     from ranktron.training.fit import Trained, TrainingPlan
     from ranktron.training.model import Model
@@ -147,14 +148,18 @@ def task_workers(dask: str | None) -> Iterator[Workers | None]:
         yield workers
 
 
-def evaluate_on_parts(model: Model, data: str, metrics: Sequence[Metric], null: str, dask: str) -> Evaluation:
-    """Evaluates a model on files that the workers of a cluster read."""
-    from ranktron.dask.training import evaluate_parts, inspect_parts
+def evaluate_on_parts(
+    model: Model, name: str, data: str, metrics: Sequence[Metric], null: str, dask: str
+) -> tuple[Evaluation, list[Drift]]:
+    """Evaluates a model on files that the workers of a cluster read, and names features that have left its training."""
+    from ranktron.dask.training import evaluate_parts, inspect_parts, warn_of_drift
     from ranktron.data.io.parts import divide_files
 
     parts = divide_files(data, null=null, **reading_options())
     with _workers(dask) as workers, show_activity(f"evaluating {len(parts):,} parts"):
-        return evaluate_parts(model, inspect_parts(parts, workers, missing=model.imputer is not None), metrics)
+        inspected = inspect_parts(parts, workers, missing=model.imputer is not None)
+        drifts = warn_of_drift(model, inspected, name)
+        return evaluate_parts(model, inspected, metrics), drifts
 
 
 @contextmanager

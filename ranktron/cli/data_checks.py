@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def report_columns(name: str, roles: Roles, judgments: str | None = None) -> None:
     """Says which columns of a table are label, query and document, and how many are features."""
     features = f"{len(roles.features):,} feature{'s' if len(roles.features) > 1 else ''}"
+    features += f" ({', '.join(roles.categorical)} categorical)" if roles.categorical else ""
     label = repr(roles.label) if judgments is None else f"from {judgments}"
     doc = "none" if roles.doc is None else repr(roles.doc)
     click.echo(f"{name}: label {label}, query {roles.query!r}, document {doc}, {features}", err=True)

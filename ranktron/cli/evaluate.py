@@ -24,6 +24,7 @@ from ranktron.cli.options import (
 from ranktron.cli.output import print_json, print_table, show_progress
 
 if TYPE_CHECKING:
+    from ranktron.data.feature_ranges import Drift
     from ranktron.metrics import Evaluation, Metric
 
 
@@ -72,11 +73,12 @@ def evaluate(
             raise click.UsageError(
                 "--curve draws baselines, which need the data in this process: leave it out, or --dask"
             )
-        _show_parts(evaluate_on_parts(loaded, data, metrics, null or "error", dask), model, data, metrics, as_json)
+        evaluation, drifts = evaluate_on_parts(loaded, model, data, metrics, null or "error", dask)
+        _show_parts(evaluation, drifts, model, data, metrics, as_json)
         return
     rounds = read_clicks_as_labels(data, null, loaded) if clicks else read_data(data, null, loaded, part="test")
     refuse_uninformative(data, rounds, "there is nothing to measure")
-    drifts = loaded.warn_of_drift(rounds, model)
+    drifts = loaded.warn_of_drift(rounds, model, labelled=not clicks)
     scores = loaded.score_rounds(rounds)
     evaluation = evaluate_rounds(rounds, scores, metrics)
     filled = loaded.fill(rounds)
@@ -97,10 +99,13 @@ def evaluate(
     click.echo(_count_queries(evaluation))
 
 
-def _show_parts(evaluation: Evaluation, model: str, data: str, metrics: list[Metric], as_json: bool) -> None:
+def _show_parts(
+    evaluation: Evaluation, drifts: list[Drift], model: str, data: str, metrics: list[Metric], as_json: bool
+) -> None:
     """Prints the values of the model; baselines would need all documents here."""
     if as_json:
         content = _as_content(evaluation, metrics, None, None)
+        content["drift"] = [drift._asdict() for drift in drifts]
         print_json({name: value for name, value in content.items() if name != "baselines"})
         return
     rows = [(str(m), evaluation.means[str(m)], _interval(evaluation, m)) for m in metrics]

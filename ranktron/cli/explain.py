@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,9 +21,14 @@ from ranktron.cli.output import print_json, print_table, print_widest, table
 from ranktron.errors import DataError
 
 if TYPE_CHECKING:
+    from ranktron.data.rounds import Rounds
+    from ranktron.training.figures.evaluation import EvaluatedModel
     from ranktron.training.figures.explanation import ExplainedList
     from ranktron.training.figures.weights import Weights
     from ranktron.training.model import Explanation, Model
+
+METRICS = ("ndcg@10", "map")
+"""The metrics of the page."""
 
 
 @click.command()
@@ -48,23 +54,26 @@ def explain(
 ) -> None:
     """Explain the weights of MODEL, or its ranking of one query.
 
-    Without DATA: the weights, for scaled and for raw features, with their spread over the last part of training; for a
-    model with a feature map, the curve of each feature. With DATA and --qid: the contributions that add up to each
-    score, and the features that put a document above the next one.
+    The weights, for scaled and for raw features, with their spread over the last part of training; for a model with a
+    feature map, the curve of each feature. With DATA and --qid: the contributions that add up to each score of this
+    query, and the features that put a document above the next one. The page says which model it is about, and
+    with labelled DATA how well it ranks them.
 
-    Example: ranktron explain my.model test.txt --qid 42 --out page.html
+    Example: ranktron explain my.model test.txt --out page.html
     """
     from ranktron.data.maps.protocols import Additive
     from ranktron.training.model import load
 
-    if (data is None) != (qid is None):
-        raise click.UsageError("to explain the ranking of a query, give both DATA and --qid")
+    if data is None and qid is not None:
+        raise click.UsageError("to explain the ranking of a query, give DATA, too")
     if out is not None:
         keep_inputs(out, model, data)
     loaded = load(model)
-    explained = None if data is None or qid is None else _explain_query(loaded, data, qid, null)
+    rounds = None if data is None else read_documents(data, null, loaded)
+    explained = None if rounds is None or qid is None else _explain_query(loaded, rounds, str(data), qid)
+    evaluated = None if rounds is None or (out is None and qid is not None) else _evaluate(loaded, rounds)
     if out is not None:
-        _write(loaded, explained, out, top or 10)
+        _write(loaded, explained, out, top or 10, _about(model, data, rounds), evaluated)
     if explained is not None:
         _show_list(explained, top or 10, features, out, as_json)
     elif loaded.map is not None and isinstance(loaded.explainable, Additive):
@@ -73,12 +82,38 @@ def explain(
         _show_spans(loaded, top, as_json)
     else:
         _show_weights(loaded, top, out, as_json)
+    if evaluated is not None and explained is None and not as_json:
+        from ranktron.training.figures.evaluation import describe_interval
+
+        for row in evaluated.rows:
+            interval = f" (95 % interval {describe_interval(row.interval)})" if row.interval else ""
+            click.echo(f"{row.metric} on {data}: {row.mean:.4f}{interval}")
 
 
-def _explain_query(model: Model, data: str, qid: str, null: str | None) -> ExplainedList:
+def _evaluate(model: Model, rounds: Rounds) -> EvaluatedModel | None:
+    """How well the model ranks labelled data; None without labels."""
+    import numpy as np
+
+    from ranktron.metrics import metric
+    from ranktron.training.figures.evaluation import evaluate_model
+
+    if np.isnan(rounds.labels).any():
+        return None
+    model.warn_of_drift(rounds)
+    return evaluate_model(model, rounds, [metric(m) for m in METRICS])
+
+
+def _about(model: str, data: str | None, rounds: Rounds | None) -> list[tuple[str, str]]:
+    """What the page is about: the model, the data, and when it was written."""
+    about = [("model", model)]
+    if data is not None and rounds is not None:
+        about.append(("data", f"{data}: {len(rounds):,} queries, {len(rounds.labels):,} documents"))
+    return [*about, ("written", time.strftime("%Y-%m-%d %H:%M"))]
+
+
+def _explain_query(model: Model, rounds: Rounds, data: str, qid: str) -> ExplainedList:
     from ranktron.training.figures.explanation import ExplainedList
 
-    rounds = read_documents(data, null, model)
     queries = [str(q) for q in rounds.qids]
     if qid not in queries:
         raise DataError(f"{data} has no query {qid!r}; its first ones are {', '.join(queries[:5])}")
@@ -88,20 +123,23 @@ def _explain_query(model: Model, data: str, qid: str, null: str | None) -> Expla
     return ExplainedList(qid, names, one.labels, model.explain(one.X))
 
 
-def _write(model: Model, explained: ExplainedList | None, out: str, top: int) -> None:
+def _write(
+    model: Model, explained: ExplainedList | None, out: str, top: int, about: list[tuple[str, str]],
+    evaluated: EvaluatedModel | None,
+) -> None:  # fmt: skip
     from ranktron.data.files import atomically
     from ranktron.data.maps.protocols import Additive
+    from ranktron.training.figures.evaluation import evaluation_piece
     from ranktron.training.figures.explanation import explanation_page
     from ranktron.training.figures.shapes import shape_pieces
     from ranktron.training.figures.weights import model_weights
 
-    if model.map is None:
-        curved = explained is not None and model.learner().coef is None
-        text = explanation_page(model, None if curved else model_weights(model), explained, top)
-    elif explained is not None and not isinstance(model.map, Additive):
-        text = explanation_page(model, None, explained, top)
-    else:
-        text = explanation_page(model, None, explained, top, shape_pieces(model))
+    first = [] if evaluated is None else [("Evaluation", evaluation_piece(evaluated))]
+    curved = explained is not None and model.learner().coef is None
+    weights = None if model.map is not None or curved else model_weights(model)
+    mixed = explained is not None and not isinstance(model.map, Additive)
+    more = [] if model.map is None or mixed else shape_pieces(model)
+    text = explanation_page(model, weights, explained, top, more, about, first)
     with atomically(out) as file:
         file.write(text.encode())
 

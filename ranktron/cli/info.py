@@ -62,7 +62,7 @@ def info(data: str, null: str | None, as_json: bool) -> None:
         ("queries whose labels are all equal", summary["queries_with_one_label"]),
         ("queries whose rows are not adjacent", summary["duplicate_qids"]),
         ("missing values (see --nan)", _describe_missing(summary["missing"])),
-        ("constant features", ", ".join(summary["constant_features"]) or "none"),
+        ("constant features", _describe_constant(summary["constant_features"])),
     ]
     if summary["lowest"] is not None:
         rows.append(("range of the features", f"{summary['lowest']:g} – {summary['highest']:g}"))
@@ -77,6 +77,12 @@ def info(data: str, null: str | None, as_json: bool) -> None:
     print_table("labels", ["grade", "documents", "share"], [
         (grade, count, f"{100 * count / total:.1f} %") for grade, count in summary["labels"].items()
     ])  # fmt: skip
+
+
+def _describe_constant(names: list[str]) -> str:
+    from ranktron.data.io.columns import join_names
+
+    return f"{len(names):,}: {join_names(names)}" if len(names) > 20 else ", ".join(names) or "none"
 
 
 def _describe_missing(counts: dict[str, int]) -> str:
@@ -140,7 +146,7 @@ def describe(rounds: Any) -> dict[str, Any]:
     grades, counts = np.unique(rounds.labels, return_counts=True)
     highest = np.maximum.reduceat(rounds.labels, rounds.offsets[:-1])
     lowest = np.minimum.reduceat(rounds.labels, rounds.offsets[:-1])
-    names = rounds.feature_names or [str(j + rounds.first_index) for j in range(rounds.n_features)]
+    names = rounds.names
     missing = count_missing(rounds).tolist()
     # Missing values are replaced by means, which do not change the range of a feature.
     imputed = impute(rounds, fit_imputer("mean", rounds)) if any(missing) else rounds

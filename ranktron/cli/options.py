@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from warnings import catch_warnings, simplefilter
 
 import click
 
 from ranktron.cli.output import show_activity
 from ranktron.data.option_names import FORMATS, IMPUTATIONS, SCALINGS
-from ranktron.errors import DataError
+from ranktron.errors import DataError, RankingWarning
 from ranktron.learners.parameters import PRESETS
 from ranktron.training.algorithms import ALGORITHMS, TRAINING, algorithm, find_preset
 
@@ -118,8 +119,8 @@ scale_option = click.option(
     "--scale",
     type=click.Choice(SCALINGS),
     default=None,
-    help="Feature scaling; auto: within each query (standard-query), or over all queries (standard) with a map or "
-    "sparse features.  [default: auto]",
+    help="Feature scaling; auto: within each query (standard-query), over all queries (standard) with a map, or by "
+    "their ranges (range) for sparse features.  [default: auto]",
 )
 
 null_option = click.option(
@@ -328,9 +329,9 @@ def say_columns(name: str, path: str, like: Model | None = None) -> None:
 
     options = reading_options()
     judgments = options.pop("judgments", None)
-    if like is not None and like.feature_names is not None:
-        options |= {"features": like.feature_names, "drop": None}
-    roles = read_roles(input_file(path), **options)
+    with catch_warnings():
+        simplefilter("ignore", RankingWarning)  # reading warns
+        roles = read_roles(input_file(path), like=like, labelled=judgments is None, **options)
     if roles is not None:
         report_columns(name, roles, judgments)
 

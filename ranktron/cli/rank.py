@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from io import StringIO
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     type=click.Choice(["scores", "csv", "trec"]),
     default="scores",
     show_default=True,
-    help="scores: one per line, in the order of DATA. csv: query, document, score and rank. trec: a TREC run file.",
+    help="scores: one per line, in the order of DATA. csv: query, document, score and rank. trec: a TREC run file, in "
+    "which %20 stands for a blank in an id.",
 )
 @null_option
 @table_options
@@ -57,8 +59,12 @@ def rank(model: str, data: str, out: str, style: str, null: str | None, as_json:
     scores = loaded.score_rounds(rounds)
     if style == "trec":
         from ranktron.data.io import write_run
+        from ranktron.data.io.trec import trec_word
 
-        write_run(_as_run(rounds, scores), out, tag=loaded.kind)
+        run = _as_run(rounds, scores)
+        write_run(run, out, tag=loaded.kind)
+        if any(trec_word(name) != name for name in (*run, *chain.from_iterable(run.values()))):
+            click.echo(f"{out}: blanks in ids are written as %20, since blanks separate words there", err=True)
     else:
         text = _as_csv(rounds, scores) if style == "csv" else _as_lines(rounds, scores)
         with atomically(out) as file:

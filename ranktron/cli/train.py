@@ -174,8 +174,8 @@ class TrainOptions:
         if self.patience is not None and self.valid is None:
             raise click.UsageError("--patience counts epochs without improvement on a validation set: add --valid")
         categorical = reading_options().get("categorical")
-        refused = {"--clicks": self.clicks, "--feedback": self.feedback, "--categorical": categorical}
-        self.parts.check({**refused, "--warm-start": self.warm_start})
+        excluded = {"--clicks": self.clicks, "--feedback": self.feedback, "--categorical": categorical}
+        self.parts.check({**excluded, "--warm-start": self.warm_start})
         if self.start and (categorical or any(value for name, value in vars(algorithm).items() if name != "epochs")):
             raise click.UsageError(
                 "--from keeps the model's algorithm, parameters, categories, imputation, scaling and map: leave these "
@@ -188,13 +188,7 @@ class TrainOptions:
             self._check_exportable()
         if self.clicks and categorical:
             raise click.UsageError("--clicks takes numbers only: leave --categorical out")
-        if self.trust is not None and not self.warm_start:
-            raise click.UsageError("--trust is a distance from the weights of --warm-start: add it")
-        if self.warm_start and (self.start or algorithm.scale or algorithm.map or algorithm.nan):
-            raise click.UsageError(
-                "--warm-start keeps the model's imputation, scaling and map, and cannot be combined with --from: leave "
-                "these options out"
-            )
+        self._check_start(bool(categorical))
         if self.clicks and (self.start or self.feedback or algorithm.algo not in (None, *CLICK_ALGORITHMS)):
             raise click.UsageError(
                 "--clicks cannot be combined with --from or --feedback, and needs one of the algorithms "
@@ -214,6 +208,16 @@ class TrainOptions:
         learner = find_algorithm(plan.algorithm).learner(2, plan.parameters)
         if learner.votes or not (learner.linear or plan.algorithm == "rankboost"):
             raise click.UsageError(f"--exportable excludes {plan.algorithm} with these parameters: it is not linear")
+
+    def _check_start(self, categorical: bool) -> None:
+        algorithm = self.algorithm
+        if self.trust is not None and not self.warm_start:
+            raise click.UsageError("--trust is a distance from the weights of --warm-start: add it")
+        if self.warm_start and (self.start or categorical or algorithm.scale or algorithm.map or algorithm.nan):
+            raise click.UsageError(
+                "--warm-start keeps the model's categories, imputation, scaling and map, and cannot be combined with "
+                "--from: leave these options out"
+            )
 
     def plan(self, start: Model | None) -> TrainingPlan:
         """The training plan; of a model to continue its algorithm, seed, order and simulated user."""
@@ -282,12 +286,14 @@ def _train_in_memory(plan: TrainingPlan, options: TrainOptions, null: str, start
 
 def _describe_cost(model: Model, other: Model, valid: Rounds, options: TrainOptions) -> str:
     """What the scaling of search engines costs on the validation set, in one line."""
-    from ranktron.metrics import evaluate
+    from ranktron.metrics.evaluation import evaluate_rounds
 
-    metric = options.select
-    value, default = (evaluate(each.score_rounds(valid), valid, metric).means[str(metric)] for each in (model, other))
-    names = ["none" if each.scaler is None else each.scaler.name for each in (model, other)]
-    return f"{metric} on {options.valid}: {value:.4f} with {names[0]} scaling, {default:.4f} with {names[1]} (default)"
+    name, models = str(options.select), (model, other)
+    values = [evaluate_rounds(valid, each.score_rounds(valid), options.select).means[name] for each in models]
+    names = ["none" if each.scaler is None else each.scaler.name for each in models]
+    return (
+        f"{name} on {options.valid}: {values[0]:.4f} with {names[0]} scaling, {values[1]:.4f} with {names[1]} (default)"
+    )
 
 
 def _finish(trained: Trained, options: TrainOptions) -> None:

@@ -30,7 +30,7 @@ from ranktron.dask.tasks import (
     summarise_part,
     warm_part,
 )
-from ranktron.data.feature_ranges import ENOUGH, FeatureRanges, sampled_queries
+from ranktron.data.feature_ranges import ENOUGH, Drift, FeatureRanges, sampled_queries
 from ranktron.data.imputation import make_imputer
 from ranktron.data.io.parts import FeatureNumbers, FilePart, shared_query
 from ranktron.data.moments import Moments
@@ -218,17 +218,45 @@ def make_untrained_parts(plan: TrainingPlan, data: PartData, *, in_order: bool =
 
 def measure_ranges(data: PartData) -> FeatureRanges | None:
     """The ranges of the features from a sample of at most 16 parts; with so few parts those of one machine."""
+    sample = sample_parts(data, data.features)
+    return None if sample is None else FeatureRanges.from_sample(sample)
+
+
+def sample_parts(data: PartData, features: FeatureNumbers) -> Rounds | None:
+    """A sample of at most 16 parts; None of too few queries to compare features."""
     n = len(data.parts)
     chosen = np.arange(min(n, SAMPLED_PARTS)) * n // max(min(n, SAMPLED_PARTS), 1)
     first = np.concatenate(([0], np.cumsum(np.array(data.sizes)[chosen])))
     if first[-1] < ENOUGH:
         return None
-    queries, samples = sampled_queries(int(first[-1]), data.features.n_features), []
+    queries, samples, names = sampled_queries(int(first[-1]), features.n_features), [], []
     for a, b, p in zip(first, first[1:], chosen.tolist(), strict=False):
         own = queries[(queries >= a) & (queries < b)] - a
         if len(own):
-            samples.append(data.workers.submit(sample_part, data.parts[p], data.features, own, home=data.homes[p]))
-    return FeatureRanges.from_sample(Rounds.concat([sample.result() for sample in samples]))
+            samples.append(data.workers.submit(sample_part, data.parts[p], features, own, home=data.homes[p]))
+            names.append(data.names[p])
+    return Rounds.concat(_results(samples, names))
+
+
+def warn_of_drift(model: Model, data: PartData, name: str) -> list[Drift]:
+    """The features of a sample that have left the model's training data, with one warning that names them.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    data : PartData
+        The parts and the workers.
+    name : str
+        What the warning calls the model.
+    """
+    sample = sample_parts(data, _features_of(model, data))
+    return [] if sample is None else model.warn_of_drift(sample, name)
+
+
+def _features_of(model: Model, data: PartData) -> FeatureNumbers:
+    """The features of a model, as parts are read for it."""
+    return FeatureNumbers(model.n_features, model.first_index, model.feature_names, data.features.sparse)
 
 
 def _fit_imputer(nan: str, data: PartData) -> Any:
@@ -400,8 +428,7 @@ def evaluate_parts(model: Model, data: PartData, metrics: Sequence[Metric]) -> E
     metrics : sequence of Metric
         The metrics of each query.
     """
-    features = FeatureNumbers(model.n_features, model.first_index, model.feature_names, data.features.sparse)
-    results = data.map(evaluate_part, features, model, tuple(metrics))
+    results = data.map(evaluate_part, _features_of(model, data), model, tuple(metrics))
     per_query: dict[str, Floats] = {
         str(each): np.concatenate([values[str(each)] for values, _, _ in results]) for each in metrics
     }

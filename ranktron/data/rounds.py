@@ -50,6 +50,8 @@ class Rounds:
         Whether features may be missing (NaN); only a model with an imputer takes such data.
     encoder : Encoder, optional
         The encoding that made features of the categories of a table; a model that is trained on the rounds keeps it.
+    prefix : str
+        Stands before the numbers of features without names: "f" in tables with columns f1, f2, ..., "" in LETOR text.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Rounds:
     first_index: int = 1
     missing: bool = False
     encoder: Encoder | None = None
+    prefix: str = ""
 
     def __post_init__(self) -> None:
         arrays = [a for a in (self.labels, self.offsets, self.qids, self.docids, self.rows) if a is not None]
@@ -139,6 +142,11 @@ class Rounds:
     @property
     def n_features(self) -> int:
         return int(self.X.shape[1])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features; if they have none, their numbers as the file writes them."""
+        return self.feature_names or number_features(self.n_features, self.first_index, self.prefix)
 
     def __len__(self) -> int:
         return len(self.qids)
@@ -278,6 +286,15 @@ class Rounds:
         restored = np.empty_like(values)
         restored[self.rows] = values
         return restored
+
+
+def number_features(n: int, first: int, prefix: str) -> tuple[str, ...]:
+    """The names of n features that are numbered from `first`.
+
+    >>> number_features(2, 1, "f")
+    ('f1', 'f2')
+    """
+    return tuple(f"{prefix}{j}" for j in range(first, first + n))
 
 
 NO_QUERY_IDS = (

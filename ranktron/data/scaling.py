@@ -110,6 +110,11 @@ class Global:
     `standard` shifts by the mean and divides by the standard deviation; `minmax` maps the training data to [0, 1]. A
     constant feature becomes 0. Sparse features are not shifted, so that zeros stay zeros: this changes all scores of a
     linear ranker by the same number.
+
+    `range` divides by the difference of largest and smallest value, for sparse features mostly the largest one, and
+    does not shift. Division by the standard deviation would make the rarest one-hot features the largest. All features
+    have a common factor, by which rows are as far from their mean, in the mean square, as those of 50 standardised
+    features: step sizes and C are meant for that.
     """
 
     name: str
@@ -205,7 +210,9 @@ class PerQuery:
 
 CACHED = 1 << 16
 """The numbers that are scaled at once in place."""
-GLOBAL = ("auto", "standard", "minmax")
+GLOBAL = ("auto", "standard", "minmax", "range")
+LENGTH = 50.0
+"""The mean squared distance of rows scaled by `range` from their mean."""
 LISTS = "auto-lists"
 """The `auto` of the commands, which always have whole lists."""
 _WITHIN_QUERIES = {"minmax-query": _between_zero_and_one, "standard-query": _standardised_by_query}
@@ -221,17 +228,17 @@ def choose_scaling(name: str | None, *, sparse: bool, mapped: bool) -> str | Non
     >>> choose_scaling("auto-lists", sparse=False, mapped=False)
     'standard-query'
     >>> choose_scaling("auto-lists", sparse=True, mapped=False)
-    'standard'
+    'range'
     """
     if name != LISTS:
         return name
-    return "standard" if sparse or mapped else "standard-query"
+    return "range" if sparse else "standard" if mapped else "standard-query"
 
 
 def fit_scaler(
     name: str | None, rounds: Rounds, weights: Floats | None = None, document_weights: Floats | None = None
 ) -> Scaler | None:
-    """Fits the scaling of that name; `auto` standardises.
+    """Fits the scaling of that name; `auto` standardises dense features, and sparse ones have `range`.
 
     `weights` are the weights of queries, `document_weights` those of documents within their query.
 
@@ -263,7 +270,11 @@ def make_scaler(name: str, n_features: int, found: Moments | None = None, sparse
     if name not in GLOBAL or found is None:
         raise DataError(f"there is no scaling {name!r}; choose from {', '.join(SCALINGS)}")
     mean, deviation, low, high = found
-    name = "standard" if name == "auto" else name
+    name = ("range" if sparse else "standard") if name == "auto" else name
+    if name == "range":
+        width = np.where(high > low, high - low, 1.0)
+        squared = float(np.where(high > low, (deviation / width) ** 2, 0.0).sum())
+        return Global(name, np.zeros_like(mean), width * np.sqrt((squared or LENGTH) / LENGTH))
     shift, divisor = (mean, deviation) if name == "standard" else (low, high - low)
     shift = np.zeros_like(shift) if sparse else shift
     # Because of rounding, the computed deviation of a constant feature may not be 0; its range is.
@@ -336,7 +347,7 @@ def scaler_from_dict(stored: Mapping[str, Any], n_features: int) -> Scaler | Non
         return None
     if name in _WITHIN_QUERIES:
         return PerQuery(n_features, name)
-    if name in ("standard", "minmax"):
+    if name in GLOBAL:
         shift, divisor = np.array(stored["shift"], float), np.array(stored["divisor"], float)
         finite = np.isfinite(shift).all() and np.isfinite(divisor).all()
         if shift.shape == divisor.shape == (n_features,) and finite and divisor.all():

@@ -113,7 +113,7 @@ class BaseRanker(WithPresets):
     __metadata_request__predict: ClassVar = {"qid": True}
     __metadata_request__score: ClassVar = {"qid": True, "groups": True}
 
-    scale: Literal["auto", "standard", "minmax", "minmax-query", "standard-query", "running-standard"] | None
+    scale: Literal["auto", "standard", "minmax", "range", "minmax-query", "standard-query", "running-standard"] | None
     map: str | FeatureMap | None
     random_state: int | np.random.RandomState | None
     features: Sequence[str] | None

@@ -118,7 +118,8 @@ def linear_ranker(model: Model) -> LinearRanker:
     d = model.n_filled
     scaler = model.scaler
     shift, divisor = (scaler.shift, scaler.divisor) if isinstance(scaler, Global) else (np.zeros(d), np.ones(d))
-    scaling = "none" if scaler is None else "standard" if isinstance(scaler, Running) else scaler.name
+    by_divisor = isinstance(scaler, Running) or (scaler is not None and scaler.name == "range")
+    scaling = "none" if scaler is None else "standard" if by_divisor else scaler.name
     constant = model.learner().constant
     weights = np.array(weights, float)
     if model.imputer is None:

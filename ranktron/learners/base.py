@@ -48,7 +48,7 @@ class BaseLearner(ABC):
         Whether it supports `rescale`, and so scale="running-standard".
     mixes : bool
         Whether it supports `mix`, and so training on several shards at once.
-    starts : bool
+    begins : bool
         Whether it supports `begin`, and so starting from given weights.
     scale_free : bool
         Whether no step size changes a ranking. No step can then be chosen small enough that the last weights are not
@@ -70,7 +70,7 @@ class BaseLearner(ABC):
     kernel: Any = None
     rescales: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
-    starts: ClassVar[bool] = False
+    begins: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -162,6 +162,23 @@ class BaseLearner(ABC):
         array([ 1., -1.])
         """
         raise DataError(f"{type(self).__name__} cannot start from given weights")
+
+    def of(self, user: str) -> BaseLearner:
+        """The learner of one user: this one, unless users have weights of their own (`PerUser`).
+
+        Parameters
+        ----------
+        user : str
+            The user's id; an empty one is nobody in particular.
+
+        Examples
+        --------
+        >>> from ranktron.learners import hinge_perceptron
+        >>> learner = hinge_perceptron(2)
+        >>> learner.of("ann") is learner
+        True
+        """
+        return self
 
     def rescale(self, factors: Floats) -> None:
         """Multiplies each weight by a factor, after the scale of its feature has changed by that factor.

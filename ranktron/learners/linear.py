@@ -73,7 +73,7 @@ class Linear(WeightVectorLearner):
     average: bool = False
     rescales: ClassVar = True
     mixes: ClassVar = True
-    starts: ClassVar = True
+    begins: ClassVar = True
     rounds: int = field(default=0, init=False)
     mistakes: int = field(default=0, init=False)
     # rows: w, Σ t δ_t of the steps δ_t, and a direction for kernels, which is 0 between rounds

@@ -320,9 +320,10 @@ class Client(ServiceConnection, ExperimentCalls):
         labels: tuple[float, float] = (0, 4),
         close_after: float | None = None,
         scale: str | None = None,
-        learns_from: str | None = None,
         start: Mapping[str, float] | None = None,
         trust: float | None = None,
+        per: str | None = None,
+        learns_from: str | None = None,
     ) -> dict[str, Any]:
         """Creates a ranker; idempotent.
 
@@ -343,20 +344,34 @@ class Client(ServiceConnection, ExperimentCalls):
         scale : str, optional
             How features are scaled within each list: "standard-query", "minmax-query" or "none"; by default the
             algorithm's own choice, and "none" with a `start`.
-        learns_from : {"clicks", "top-labels", "labels"}, optional
-            What will come back: clicks (the default), labels of the first documents, or labels of whole lists.
         start : dict, optional
             Weights to start from, by feature; the others are 0.
         trust : float, optional
             How far weights may go from those of the start, in Euclidean distance.
+        per : {"user"}, optional
+            Whether each user has weights of their own on top of everybody's.
+        learns_from : {"clicks", "top-labels", "labels"}, optional
+            What will come back: clicks (the default), labels of the first documents, or labels of whole lists.
         """
         definition: dict[str, Any] = {"features": list(features), "labels": list(labels)}
         definition |= {"algorithm": algorithm} if algorithm else {}
         definition |= {} if learns_from is None else {"learns_from": learns_from}
         definition |= {} if close_after is None else {"close_after": close_after}
-        given = {"scale": scale, "start": None if start is None else dict(start), "trust": trust}
+        given = {"scale": scale, "start": None if start is None else dict(start), "trust": trust, "per": per}
         definition |= {field: value for field, value in given.items() if value is not None}
         return self._request("PUT", self._path(name), {**definition, "parameters": dict(parameters or {})})
+
+    def forget(self, name: str, user: str) -> dict[str, Any]:
+        """Forgets a user of a ranker made with `history="keep"`: restores the weights of a replay without them.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        user : str
+            The user, as rankings named them.
+        """
+        return self._request("DELETE", f"{self._path(name)}/users/{quote(user, safe='')}")
 
     def create_from_model(
         self, name: str, data: bytes, algorithm: str | None = None, trust: float | None = None

@@ -62,6 +62,9 @@ class SealedRounds:
         if live.definition.close_after is not None:
             reason = "this ranker closes rounds without feedback (`close_after`), which it cannot do with sealed ones"
             raise RequestError(409, "closes_rounds", f"{reason}: rank without `carry`")
+        if live.definition.history == "keep":
+            reason = "this ranker can forget users (`history`), which it cannot do with sealed rounds"
+            raise RequestError(409, "keeps_history", f"{reason}: rank without `carry`")
 
     def _require_keys(self) -> SealingKeys:
         if self._keys is None:

@@ -33,6 +33,7 @@ from ranktron.store.messages import (
     ExplainAnswer,
     FeedbackAnswer,
     FeedbackRequest,
+    ForgetAnswer,
     FullAnswer,
     FullRequest,
     Health,
@@ -215,6 +216,12 @@ class RankingService:
         live = self.live(name)
         await finished(self.engine.rollback(live, request.version))
         return views.ranker(live)
+
+    async def forget(self, name: str, user: str) -> ForgetAnswer:
+        """Forgets a user: the weights are those of a replay without this person's entries, which are erased."""
+        live = self.live(name)
+        self.experiments.check_not_needed(name)
+        return await finished(self.engine.forget(live, user))
 
     def model(self, name: str) -> Model:
         return self.live(name).model

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic, time
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from ranktron.errors import DataError
 from ranktron.store.config import StoreConfig
@@ -25,6 +27,7 @@ from ranktron.store.journal.journal import (
     PREFIX,
     AddRanker,
     Call,
+    Erase,
     Failed,
     Job,
     Journal,
@@ -38,10 +41,19 @@ from ranktron.store.journal.journal import (
     open_journal,
 )
 from ranktron.store.journal.snapshots import Snapshots
-from ranktron.store.messages import Definition, FeedbackRequest, FullAnswer, FullRequest, RankAnswer, RankRequest
+from ranktron.store.messages import (
+    Definition,
+    FeedbackRequest,
+    ForgetAnswer,
+    FullAnswer,
+    FullRequest,
+    RankAnswer,
+    RankRequest,
+)
 from ranktron.store.promises import CallerThread, Promise, Steps, mark_retrieved, wait
 from ranktron.store.rankers import apply_entry
 from ranktron.store.rankers import feedback as feedbacks
+from ranktron.store.rankers.forgetting import Erasure, is_round_of
 from ranktron.store.rankers.journal_writer import RESERVE, JournalWriter
 from ranktron.store.rankers.live_ranker import LiveRanker, ShownList
 from ranktron.store.rankers.models import Upload, blank_model, complete, encode_definition, note_other_kind
@@ -51,6 +63,7 @@ from ranktron.store.rankers.stats import observed_quality
 
 _T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_FEW_ENTRIES = 200  # entries that are replayed while a ranker is closed
 MAX_PINNED = 100  # pinned versions of a ranker
 _SWEEP_INTERVAL = 64  # rounds, at most, between checks of the limits on open rounds
 CLOSE_INTERVAL = 1.0  # seconds between checks for overdue rounds
@@ -91,6 +104,7 @@ class Engine:
         self.writer = JournalWriter(self.journal, config, self.live_rankers)  # puts jobs into the journal
         self.experiments: list[StoredRanker] = []  # experiments in the same journal, their names prefixed; fixed
         self._changing: Promise[None] | None = None  # the creation or deletion that runs: one at a time; _alone
+        self._forgetting: set[int] = set()  # rankers that forget a user at present; forget
         self._counted_at = 0.0  # when features were counted last; _count_features
         self._sweep_interval = max(1, min(_SWEEP_INTERVAL, config.max_open // 100))  # fixed
         try:
@@ -204,6 +218,11 @@ class Engine:
                 f"ranker {name!r} exists already, and was not made from this model: POST .../model replaces its model; "
                 "or delete it first, or choose another name",
             )
+        own = {field: getattr(live.definition, field) for field in ("labels", "close_after", "history")}
+        same = structs.replace(upload.definition, **own)
+        if same != upload.definition:
+            differs = difference(same, upload.definition)
+            raise RequestError(409, "exists", f"ranker {name!r} exists already, made differently ({differs})")
         return live
 
     def _alone(self, steps: Steps[_T]) -> Steps[_T]:
@@ -310,6 +329,58 @@ class Engine:
     def rollback(self, live: LiveRanker, version: int) -> Steps[Result]:
         """Restores the model of a kept version, as a new version; round numbers continue."""
         return (yield from wait(self.writer.logged(live, live.replacement(kept_model(live, version)))))
+
+    def forget(self, live: LiveRanker, user: str) -> Steps[ForgetAnswer]:
+        """Forgets a user: restores the weights of a replay without this person's entries, and erases these.
+
+        The replay runs on another thread; only for what came meanwhile the ranker is closed for a moment.
+        """
+        if live.definition.history != "keep":
+            message = f"ranker {live.name!r} prunes its history: only one made with history='keep' can forget a user"
+            raise RequestError(409, "no_history", message)
+        if not user:
+            raise RequestError(422, "no_user", "there is no user to forget: `user` is empty")
+        if live.id in self._forgetting:
+            raise RequestError(503, "busy", "another user is being forgotten: try again in a moment")
+        self.check_no_arm(live.name)
+        self._forgetting.add(live.id)
+        try:
+            erasure = Erasure(live, user, self.journal)
+            while True:
+                last = live.version
+                yield from wait(self.journal.offload(partial(erasure.replay, last)))
+                if live.version - last <= _FEW_ENTRIES:
+                    break
+            self.check_same(live.name, live)
+            live.check_open()
+            return (yield from self._erase(live, user, erasure))
+        finally:
+            self._forgetting.discard(live.id)
+
+    def _erase(self, live: LiveRanker, user: str, erasure: Erasure) -> Steps[ForgetAnswer]:
+        """Replaces the weights, and erases what is the user's, in one transaction."""
+        live.closed = True
+        try:
+            yield from wait(self.flushed())
+            erasure.replay(live.version)
+            rounds = [number for number, body in live.rounds.open.items() if is_round_of(user, body)]
+            append, result = self.writer.prepared(live, erasure.entry(live))
+        except BaseException:
+            live.closed = False
+            raise
+
+        def done(_result: object) -> None:
+            for number in (*rounds, *erasure.rounds):
+                live.rounds.open.pop(number, None)
+                live.rounds.answered.pop(number, None)
+                live.rounds.past.pop(number, None)
+            live.snapshots.remove_unpinned(live.version)
+            self.writer.snapshot(live)
+
+        erase = Erase(live.id, erasure.versions, [*rounds, *erasure.rounds])
+        self.journal.put(append, Job(erase, done, lambda _error: None))
+        version = (yield from wait(result)).version
+        return ForgetAnswer(version, erasure.forgotten, len(rounds), live.snapshots.pinned(), erasure.models)
 
     # Rounds
 

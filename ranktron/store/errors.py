@@ -35,6 +35,11 @@ def unknown_version(version: int) -> RequestError:
     return RequestError(404, "unknown_version", f"version {version} is not kept: see GET .../versions")
 
 
+def unknown_round(number: int) -> RequestError:
+    advice = "send the `round` that came with the ranking"
+    return RequestError(404, "unknown_round", f"round {number} does not exist: {advice}")
+
+
 def round_gone(number: int, answered: bool = False, known: bool = True) -> RequestError:
     """The error for a round that is no longer open; says whether it was answered, if known."""
     if answered:

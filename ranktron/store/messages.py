@@ -58,9 +58,17 @@ class Definition(RequestBody):
     trust: (
         Annotated[float, Meta(gt=0.0, description="how far weights may go from those of the start, or from 0")] | None
     ) = None
+    per: (
+        Annotated[Literal["user"], Meta(description="whether each user has weights of their own on top of everybody's")]
+        | None
+    ) = None
     model: Annotated[
         str, Meta(description="set by the service: the SHA-256 of the model file; leave out in requests")
     ] = ""
+    history: Annotated[
+        Literal["prune", "keep"],
+        Meta(description="whether answered rounds are kept, which needs `user` in every ranking, to forget one"),
+    ] = "prune"
     learns_from: (
         Annotated[
             LearnsFrom,
@@ -208,6 +216,20 @@ class RollbackRequest(RequestBody):
     """The kept version to roll back to."""
 
     version: Number
+
+
+class ForgetAnswer(ResponseBody):
+    """A forgotten user: the version after it, and how many entries and open rounds were erased.
+
+    What is not reached: `kept` versions, and `models`, versions at which a model was uploaded or restored. Nor are
+    backups, which nobody lists.
+    """
+
+    version: int
+    entries: int
+    open: int
+    kept: list[int]
+    models: list[int]
 
 
 class VersionsAnswer(ResponseBody):

@@ -35,6 +35,10 @@ class CallerThread(Protocol):
         """A promise whose callbacks run on this thread."""
         ...
 
+    def run_in_executor(self, executor: None, function: Callable[[], _T], /) -> Promise[_T]:
+        """Runs a function on another thread."""
+        ...
+
     def call_soon(self, callback: Callable[..., object], *args: Any) -> object:
         """Schedules a callback on this thread; called from it."""
         ...

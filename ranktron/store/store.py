@@ -14,19 +14,23 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from weakref import WeakSet
 
 import msgspec
+from msgspec import structs
 
 from ranktron.errors import DataError
+from ranktron.learners.per_user import MAX_USERS
 from ranktron.store.config import StoreConfig
 from ranktron.store.documents import read_documents
 from ranktron.store.engine import CLOCK_INTERVAL, CLOSE_INTERVAL, Engine, check_kept
 from ranktron.store.errors import RequestError
 from ranktron.store.messages import (
+    ALGORITHM_FOR,
     Definition,
     Document,
     ExplainAnswer,
     FeatureDistances,
     FeedbackAnswer,
     FeedbackRequest,
+    ForgetAnswer,
     FullAnswer,
     FullRequest,
     LearnsFrom,
@@ -151,8 +155,11 @@ class Store:
         labels: tuple[float, float] = (0.0, 4.0),
         close_after: float | None = None,
         scale: str | None = None,
+        history: Literal["prune", "keep"] = "prune",
         model: Model | bytes | str | os.PathLike[str] | None = None,
-        **more: Any,
+        start: Any = None,
+        trust: float | None = None,
+        per: Literal["user"] | None = None,
     ) -> Ranker:
         """Opens a ranker, which is made if it is missing; another definition than it has is an error.
 
@@ -174,8 +181,17 @@ class Store:
             The seconds after which a ranking without feedback counts as one without a click.
         scale : {"none", "standard-query", "minmax-query"}, optional
             How features are scaled within each list; by default as is recommended for the algorithm.
+        history : {"prune", "keep"}
+            Whether answered rankings are kept, which `forget` needs, and then `user` in every ranking.
         model : Model, bytes or path, optional
-            A trained model or its file, which the ranker starts with, instead of a definition.
+            A trained model or its file, which the ranker is at first, instead of a definition.
+        start : mapping, array, Model, path or estimator, optional
+            Weights to start from, for features as they are given; or a linear model, of which the features, scaling and
+            everything else that its weights are for come along, too (`ranktron.linear_start`).
+        trust : float, optional
+            How far weights may go from those of the start, in Euclidean distance.
+        per : {"user"}, optional
+            Whether each user (`user=` of rankings) has weights of their own on top of everybody's.
 
         Examples
         --------
@@ -183,38 +199,71 @@ class Store:
         ...     shop = store.ranker("shop", features=["bm25", "price"], learns_from="top-labels", parameters={"k": 3})
         ...     shop.definition.algorithm, store.ranker("shop").definition.parameters["k"]
         ('topk', 3)
+        >>> with Store(":memory:") as store:
+        ...     shop = store.ranker("shop", features=["bm25", "price"], start={"bm25": 1.0}, trust=0.5)
+        ...     shop.weights
+        {'bm25': 1.0, 'price': 0.0}
         """
         self._check_usable()
+        if algorithm and learns_from:
+            raise RequestError(422, "invalid", "`learns_from` chooses the algorithm: leave it or `algorithm` out")
+        own = {"labels": labels, "close_after": close_after, "history": history}
         if model is not None:
-            if features is not None or learns_from or algorithm or parameters or more:
+            if start is not None:
+                raise RequestError(422, "invalid", "a ranker goes on from a `model` or begins with a `start`, not both")
+            if features is not None or learns_from or algorithm or parameters or trust is not None or per:
                 raise RequestError(422, "invalid", "a model has its own features, algorithm and parameters")
-            upload = read_upload(_model_bytes(model), None, self._engine.config)
-            self._finish(self._engine.create_from_model(name, upload))
-            return Ranker(self, name)
-        if features is None:
+            if scale is not None:
+                raise RequestError(422, "invalid", "a model has its own scaling")
+            return self._from_model(name, _model_bytes(model), own)
+        names = None if features is None else list(features)
+        weights = None
+        if start is not None:
+            from ranktron.training.starting import linear_start
+
+            found = linear_start(start, names)
+            if not found.plain:
+                if scale is not None:
+                    raise RequestError(422, "invalid", "a model has its own scaling")
+                users = MAX_USERS if per else 0
+                chosen = algorithm or ALGORITHM_FOR[learns_from or "clicks"]
+                begun = found.model(chosen, parameters, trust=trust, users=users)
+                return self._from_model(name, begun.to_bytes(), own)
+            names = names or list(found.feature_names or ())
+            if not names:
+                raise RequestError(422, "invalid", "weights to start from need `features`: their names, in order")
+            weights = dict(zip(names, found.weights.tolist(), strict=True))
+        if names is None:
             with self._lock:
                 if name in self._engine.live_rankers or name in self._engine.quarantined:
                     self._engine.live(name)
                     return Ranker(self, name)
             raise RequestError(404, "unknown_ranker", f"there is no ranker {name!r}: `features` makes one")
         given = {
-            "features": list(features),
+            "features": names,
             "algorithm": algorithm,
             "learns_from": learns_from,
             "parameters": dict(parameters or {}),
             "labels": labels,
             "close_after": close_after,
             "scale": scale,
+            "history": history,
+            "start": weights,
+            "trust": trust,
+            "per": per,
         }
         try:
             definition = msgspec.convert(given, Definition)
         except msgspec.ValidationError as error:
             raise RequestError(422, "invalid", str(error)) from None
-        for field, value in more.items():
-            if field not in Definition.__struct_fields__:
-                raise TypeError(f"ranker() got an unexpected keyword argument {field!r}")
-            setattr(definition, field, value)
         self._finish(self._engine.create(name, definition))
+        return Ranker(self, name)
+
+    def _from_model(self, name: str, data: bytes, own: Mapping[str, Any]) -> Ranker:
+        """Makes a ranker from a model file; `own` are the fields of its definition that no model has."""
+        upload = read_upload(data, None, self._engine.config)
+        definition = structs.replace(upload.definition, **own)
+        self._finish(self._engine.create_from_model(name, upload._replace(definition=definition)))
         return Ranker(self, name)
 
     def delete(self, name: str) -> None:
@@ -600,6 +649,33 @@ class Ranker:
         'pdgd'
         """
         self.model.save(path)
+
+    def forget(self, user: str) -> ForgetAnswer:
+        """Forgets a user: the weights are then those of a replay without this person's feedback, which is erased.
+
+        Only for rankers made with `history="keep"`. Others may rank and learn meanwhile; at the end the ranker refuses
+        for a moment. Kept versions, uploaded models and backups are not reached; the answer lists the former.
+
+        Parameters
+        ----------
+        user : str
+            The user, as rankings named them.
+
+        Examples
+        --------
+        >>> with Store(":memory:") as store:
+        ...     shop = store.ranker("shop", features=["bm25"], history="keep")
+        ...     for user in "u1", "u2":
+        ...         ranking = shop.rank({"a": [1.0], "b": [2.0]}, user=user)
+        ...         answer = shop.feedback(ranking.id, clicked=["b"])
+        ...     shop.forget("u1")
+        ForgetAnswer(version=3, entries=1, open=0, kept=[], models=[])
+        """
+        store = self._store
+        store._check_usable()
+        with store._lock:
+            live = store._live(self.name)
+        return store._finish(store._engine.forget(live, user))
 
     # Versions
 

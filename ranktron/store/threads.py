@@ -10,9 +10,10 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from threading import RLock, Thread
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 _logger = logging.getLogger("ranktron.store")
+_T = TypeVar("_T")
 
 _Call = tuple[float, int, Callable[..., object], tuple[Any, ...]]
 
@@ -30,6 +31,21 @@ class LockingCaller:
     def create_future(self) -> Future[Any]:
         """A promise that threads may wait for."""
         return Future()
+
+    def run_in_executor(self, executor: None, function: Callable[[], _T], /) -> Future[_T]:
+        """Runs a function on a thread of its own, without the lock."""
+        answer: Future[_T] = Future()
+
+        def work() -> None:
+            try:
+                result = function()
+            except BaseException as error:
+                self.call_soon_threadsafe(answer.set_exception, error)
+            else:
+                self.call_soon_threadsafe(answer.set_result, result)
+
+        Thread(target=work, name="ranktron-forget", daemon=True).start()
+        return answer
 
     def call_soon(self, callback: Callable[..., object], *args: Any) -> None:
         """Calls at once; the lock is held."""

@@ -22,7 +22,8 @@ TRAINING = (
 )
 SCALE = Parameter(
     "scale",
-    'None, or "auto" (standardise), "standard", "minmax": scaling fitted with the model; "minmax-query", '
+    'None, or "auto" (standard, for sparse features range), "standard", "minmax", "range": scaling fitted with the '
+    'model; "minmax-query", '
     '"standard-query": within each query, which predict then has to know; "running-standard": one that partial_fit '
     "goes on updating",
     paper=None,

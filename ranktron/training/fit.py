@@ -297,6 +297,7 @@ def make_untrained(
         scaler=fit_scaler(scaling, filled, weights, document_weights),
         imputer=imputer,
         encoder=rounds.encoder,
+        prefix=rounds.prefix,
     )
     feature_map = None if plan.map is None else as_map(plan.map)
     if isinstance(model.scaler, Running) and not (feature_map is None and model.blank_learner().rescales):

@@ -21,7 +21,7 @@ from ranktron.data.frames import arrange_columns
 from ranktron.data.imputation import Imputer, impute, imputer_from_dict, imputer_to_dict
 from ranktron.data.maps.naming import map_from_dict, map_to_dict
 from ranktron.data.maps.protocols import Additive, Explainable, FittedMap, map_rounds
-from ranktron.data.rounds import Rounds, take_qid_column
+from ranktron.data.rounds import Rounds, number_features, take_qid_column
 from ranktron.data.scaling import Global, PerQuery, Scaler, scale, scale_in_place, scaler_from_dict, scaler_to_dict
 from ranktron.errors import DataError
 from ranktron.kernels.csr_rows import Sparse
@@ -101,8 +101,12 @@ class Model:
         The imputation of missing values, applied before the scaling.
     encoder : Encoder, optional
         The encoding of data frames with categorical columns.
+    prefix : str
+        Stands before the numbers of features without names, as in `Rounds`.
     ranges : FeatureRanges, optional
         The distribution of the features in the training data.
+    users : int
+        How many users may have weights of their own on top of everybody's (`PerUser`); 0, none.
 
     Examples
     --------
@@ -127,7 +131,9 @@ class Model:
     map: FittedMap | None = None
     imputer: Imputer | None = None
     encoder: Encoder | None = None
+    prefix: str = ""
     ranges: FeatureRanges | None = None
+    users: int = 0
 
     def __post_init__(self) -> None:
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
@@ -170,7 +176,12 @@ class Model:
     def blank_learner(self) -> BaseLearner:
         """An untrained learner of the same kind, for the same mapped features."""
         width = self.n_filled if self.map is None else self.map.n_outputs
-        return self.algorithm.learner(width, self.parameters)
+        learner = self.algorithm.learner(width, self.parameters)
+        if not self.users:
+            return learner
+        from ranktron.learners.per_user import per_user
+
+        return per_user(learner, self.users)
 
     @property
     def n_filled(self) -> int:
@@ -273,13 +284,15 @@ class Model:
         """
         return served_scores(self._scorer, self.prepare(rounds))
 
-    def drifts(self, rounds: Rounds) -> list[Drift]:
+    def drifts(self, rounds: Rounds, *, labelled: bool = True) -> list[Drift]:
         """The features whose values have left the training data; none of a model that does not know these.
 
         Parameters
         ----------
         rounds : Rounds
             At least 20 queries with the model's features, by name or by number.
+        labelled : bool
+            Whether the labels are of the kind that the model was trained with, and not clicks.
 
         Examples
         --------
@@ -290,9 +303,12 @@ class Model:
         >>> [str(drift) for drift in ranker.model_.drifts(lists)]
         ["'3' is always 7 (training: -3.695 to 3.6)"]
         """
-        return [] if self.ranges is None else self.ranges.drifts(self._in_order(rounds), self.names)
+        if self.ranges is None:
+            return []
+        rounds = rounds if labelled else replace(rounds, labels=np.zeros(len(rounds.labels)))
+        return self.ranges.drifts(self._in_order(rounds), self.names)
 
-    def warn_of_drift(self, rounds: Rounds, name: str = "the model") -> list[Drift]:
+    def warn_of_drift(self, rounds: Rounds, name: str = "the model", *, labelled: bool = True) -> list[Drift]:
         """The same, with one warning that names these features, the changes and the numbers.
 
         Parameters
@@ -301,8 +317,10 @@ class Model:
             At least 20 queries with the model's features, by name or by number.
         name : str
             What the warning calls the model.
+        labelled : bool
+            As in `drifts`.
         """
-        drifts = self.drifts(rounds)
+        drifts = self.drifts(rounds, labelled=labelled)
         if self.ranges is not None:
             warn_of_drift(drifts, self.ranges, name)
         return drifts
@@ -364,10 +382,8 @@ class Model:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the features; if they have none, their numbers in text files."""
-        if self.feature_names is not None:
-            return self.feature_names
-        return tuple(str(j) for j in range(self.first_index, self.first_index + self.n_features))
+        """The names of the features; if they have none, their numbers as the training data wrote them."""
+        return self.feature_names or number_features(self.n_features, self.first_index, self.prefix)
 
     @property
     def filled_names(self) -> tuple[str, ...]:
@@ -435,7 +451,9 @@ class Model:
                 "map": None if self.map is None else map_to_dict(self.map),
                 "imputer": None if self.imputer is None else imputer_to_dict(self.imputer),
                 "encoder": None if self.encoder is None else encoder_to_dict(self.encoder),
+                "prefix": self.prefix,
                 "ranges": None if self.ranges is None else self.ranges.to_dict(),
+                **({"users": self.users} if self.users else {}),
             }
         )
 
@@ -530,6 +548,11 @@ def _check_header(content: Mapping[str, Any], name: str) -> None:
             raise DataError(
                 f"{name} is not a model that this version knows: its {key} must be a whole number from 0 to 2^53"
             )
+    if not isinstance(content.get("prefix", ""), str):
+        raise DataError(f"{name} is not a model: its prefix is not a text")
+    users = content.get("users", 0)
+    if type(users) is not int or not 0 <= users < 2**53:
+        raise DataError(f"{name} is not a model that this version knows: its users must be a whole number")
     names = content["feature_names"]
     if names is not None and not (isinstance(names, list) and all(isinstance(each, str) for each in names)):
         raise DataError(f"{name} is not a model: its feature_names are not a list of texts")

@@ -19,6 +19,7 @@ from ranktron.data.scaling import Global, Running, Scaler
 from ranktron.data.serialization import check_magic
 from ranktron.errors import DataError
 from ranktron.learners.parameters import unknown_parameter
+from ranktron.learners.per_user import per_user
 from ranktron.learners.start import Start
 from ranktron.training.algorithms import ALGORITHMS
 from ranktron.training.algorithms import algorithm as find_algorithm
@@ -72,6 +73,11 @@ class LinearStart:
     map: FittedMap | None = None
     drawn: bool = True
 
+    @property
+    def plain(self) -> bool:
+        """Whether the weights are for features as they are given."""
+        return all(each is None for each in (self.encoder, self.imputer, self.scaler, self.map))
+
     def model(
         self,
         algorithm: str,
@@ -79,6 +85,7 @@ class LinearStart:
         *,
         trust: float | None = None,
         length: float | None = None,
+        users: int = 0,
     ) -> Model:
         """A model of an online algorithm that has these weights and has learnt nothing yet.
 
@@ -93,6 +100,8 @@ class LinearStart:
         length : float, optional
             The Euclidean length that the weights get, above 0; the order of documents by score stays. By default they
             are taken as they are, but by pdgd from a model whose length means nothing (`drawn`): then 4.
+        users : int
+            How many users may have weights of their own on top of these (`ranktron.learners.per_user`).
 
         Examples
         --------
@@ -109,14 +118,15 @@ class LinearStart:
             length = DRAWN_LENGTH
         before = float(np.linalg.norm(self.weights))
         weights = self.weights if length is None or before == 0.0 else self.weights * (length / before)
-        if not learner.starts:
+        if not learner.begins:
             raise DataError(
                 f"{algorithm} does not start from given weights: take one of {', '.join(starting_algorithms())}"
             )
+        learner = per_user(learner, users) if users else learner
         learner.begin(Start(weights, inf if trust is None else trust))
         return Model(
             found.name, completed, learner.state(), self.n_features, self.first_index, self.feature_names, self.scaler,
-            {}, self.map, self.imputer, self.encoder,
+            {}, self.map, self.imputer, self.encoder, users=users,
         )  # fmt: skip
 
 
@@ -127,7 +137,7 @@ def starting_algorithms() -> list[str]:
     ['slam', 'minimax', 'listnet', 'hinge', 'topk', 'pdgd']
     """
     online = [name for name, each in ALGORITHMS.items() if not each.solution]
-    return [name for name in online if ALGORITHMS[name].learner(1, {}).starts]
+    return [name for name in online if ALGORITHMS[name].learner(1, {}).begins]
 
 
 def linear_start(source: Any, features: Sequence[str] | None = None) -> LinearStart:

@@ -48,6 +48,7 @@ NOTHING_FITS = "there was no time to try anything: give it more minutes"
 
 
 SCALES = ("standard", "standard-query")
+SPARSE_SCALES = ("range", "standard")
 MAPS = (None, "bins-linear:2", "bins-linear:8", "leaves:60")
 PASSES = (1, 3, 10, 30)
 MOST_PLAYED = 6000  # queries, over all passes; one pass is always tried
@@ -173,7 +174,7 @@ def families(rounds: Rounds, learners: Sequence[str] | None = None, exportable: 
     if exportable and TREES in names:
         raise DataError(f"no search engine gets trees of {TREES} from here: leave them out, or exportable")
     sparse = isinstance(rounds.X, Sparse)
-    scales = SCALES[:1] if sparse or exportable else SCALES
+    scales = SPARSE_SCALES if sparse else SCALES[:1] if exportable else SCALES
     maps = MAPS[:1] if sparse or exportable else MAPS
     passes = [epochs for epochs in PASSES if epochs == 1 or epochs * len(rounds) <= MOST_PLAYED]
     online = [(name, point) for name in names if name in ONLINE for point in ONLINE[name]]

@@ -85,6 +85,10 @@ class Series:
         full_run = f" (full run: {self.seeds})" if seeds != self.seeds else ""
         return ", ".join([*shown, *([f"{seeds} seeds{full_run}"] if self.seeds > 1 else [])])
 
+    def is_full(self, plan: Plan) -> bool:
+        """Whether each run that the plan makes is one of the full ones; seeds may be missing."""
+        return not plan.quick or not (self.quick or self.quick_parts is not None)
+
     def cells(self, plan: Plan, data: str | None) -> list[list[Cell]]:
         """The cells, a row for each seed."""
         given = {**self.arguments, **(self.quick if plan.quick else {})}

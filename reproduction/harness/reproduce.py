@@ -24,12 +24,12 @@ from reproduction.harness.cache import CellCache, Kept, cell_key, libraries
 from reproduction.harness.data import folder_if_complete, where
 from reproduction.harness.experiment import Claim, Experiment, Paper, Plan, Results
 from reproduction.harness.runner import CellJob, Failed, Watch, run_cells
-from reproduction.harness.verdicts import FAILED, MISSING, RULES, Rule
+from reproduction.harness.verdicts import FAILED, MISSING, RULES, Rule, judge_few
 from reproduction.report.charts import Figure, svg_file
 from reproduction.report.page import Page, Part, Row, Section, html
 
 COLUMNS = ("paper", "item", "published", "ours", "spread", "difference", "verdict", "seeds", "data", "statement",
-           "detail", "note", "setting", "stand_in", "experiment", "values")  # fmt: skip
+           "detail", "note", "setting", "stand_in", "experiment", "quick", "values")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _part(work: Work, found: Mapping[str, Kept | Failed], plan: Plan, data: obje
         name,
         **known,
         trouble="",
-        rows=[_judge(work, claim, results) for claim in experiment.claims],
+        rows=[_judge(work, claim, results, plan) for claim in experiment.claims],
         figures=[figure(results) for figure in experiment.figures],
         tables=[(t.title, t.columns, t.rows) for t in (table(results) for table in experiment.tables)],
     )
@@ -185,6 +185,7 @@ def _row(work: Work, claim: Claim) -> Row:
         "setting": claim.setting,
         "stand_in": work.experiment.stand_in,
         "experiment": f"{work.paper.name}-{work.experiment.name}",
+        "quick": False,
     }
 
 
@@ -192,16 +193,24 @@ def _not_run(work: Work, claim: Claim, verdict: str, why: str) -> Row:
     return {**_row(work, claim), "verdict": verdict, "detail": why}
 
 
-def _judge(work: Work, claim: Claim, results: Results) -> Row:
+def _judge(work: Work, claim: Claim, results: Results, plan: Plan) -> Row:
     found = claim.values(results)
     names = [name for name in found if not claim.rule.reads or name in claim.rule.reads]
     values = {name: [float(f"{value:.9g}") for value in found[name]] for name in names}
-    return {**_row(work, claim), **judge(claim.rule, values), "values": values}
+    series = work.experiment.series
+    same_runs = all(each.is_full(plan) for each in series)
+    quick = not same_runs or any(each.count(plan) < each.seeds for each in series)
+    judged = judge(claim.rule, values, same_runs if quick else None)
+    return {**_row(work, claim), **judged, "quick": quick, "values": values}
 
 
-def judge(rule: Rule, values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """What follows from the values of a row: everything in it that is not a word of the paper or of ours."""
-    found = rule({name: np.array(row) for name, row in values.items()})
+def judge(rule: Rule, values: Mapping[str, Sequence[float]], same_runs: bool | None = None) -> dict[str, Any]:
+    """What follows from the values of a row: everything in it that is not a word of the paper or of ours.
+
+    Of fewer runs than the full ones `same_runs` says whether only seeds are missing.
+    """
+    arrays = {name: np.array(row) for name, row in values.items()}
+    found = rule(arrays) if same_runs is None else judge_few(rule, arrays, same_runs)
     return {
         "ours": found.ours,
         "spread": found.spread,

@@ -17,12 +17,13 @@ from ranktron.types import Floats
 REPRODUCED = "reproduced"
 HOLDS = "holds"
 CANNOT_TELL = "cannot tell"
+TOO_FEW = "too few runs to tell"
 OTHER_LEVEL = "same ordering, other level"
 DIFFERS = "differs"
 MISSING = "not run: data missing"
 FAILED = "not run: a computation failed"
 
-VERDICTS = (REPRODUCED, HOLDS, CANNOT_TELL, OTHER_LEVEL, DIFFERS, MISSING, FAILED)
+VERDICTS = (REPRODUCED, HOLDS, CANNOT_TELL, OTHER_LEVEL, DIFFERS, MISSING, FAILED, TOO_FEW)
 """From the best to the worst; “holds in k of n settings” (`in_settings`) stands between the second and the third."""
 
 RULES = {
@@ -38,6 +39,10 @@ RULES = {
     "exception and the row differs.",
     "settings": "Where the paper leaves a setting open, every setting that was tried is judged by itself, and the row "
     "says in how many of them the statement comes out.",
+    "quick": "A row that was computed from fewer seeds, settings or rounds than in the full run is marked as quick. It "
+    "has a verdict only where the full run can hardly have another one: where a mean is further from what separates "
+    "two verdicts than its 99 % interval reaches (by Student's t over seeds), or where every value keeps a bound by "
+    "more than three times their spread. Else there are too few runs to tell.",
     "missing": "A row whose data were not found is not run; it says where to get them. A row whose computation failed "
     "says how.",
 }
@@ -254,3 +259,59 @@ class InSettings:
         where = [name for name, found in values.items() if np.all(found > 0.0)]
         detail = f"it comes out with {'; '.join(where)}" if where else "it comes out nowhere"
         return Judgement(len(where), 0.0, len(values), in_settings(len(where), len(values)), detail)
+
+
+def judge_few(rule: Rule, values: Values, same_runs: bool) -> Judgement:
+    """The judgement of a rule on fewer runs than the full ones, with `TOO_FEW` where those may give another verdict.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule.
+    values : mapping of str to array
+        The values of the seeds that were run.
+    same_runs : bool
+        Whether only seeds are missing: each run that was made is one of the full ones.
+
+    Examples
+    --------
+    >>> values = {"a": np.array([2.0, 2.1, 2.2]), "b": np.array([1.0, 1.0, 1.1])}
+    >>> judge_few(Ordered(("a", "b")), values, same_runs=True).verdict
+    'reproduced'
+    >>> judge_few(Ordered(("a", "b")), {name: each[:2] for name, each in values.items()}, same_runs=True).verdict
+    'too few runs to tell'
+    >>> judge_few(Ordered(("a", "b")), values, same_runs=False).verdict
+    'too few runs to tell'
+    """
+    found = rule(values)
+    return found if _is_clear(rule, values, found, same_runs) else found._replace(verdict=TOO_FEW)
+
+
+def _is_clear(rule: Rule, values: Values, found: Judgement, same_runs: bool) -> bool:
+    """Whether the full runs can hardly give another verdict."""
+    if isinstance(rule, AtLeast | AtMost) and found.verdict == HOLDS:
+        return found.seeds > 1 and abs(found.ours - rule.published) > 3.0 * found.spread
+    if not same_runs:
+        return False
+    if isinstance(rule, AtLeast | AtMost | InSettings):
+        return isinstance(rule, InSettings) or found.verdict == DIFFERS  # an exception stays one
+    if isinstance(rule, Ordered):
+        gaps = [values[a] - values[b] for a, b in zip(rule.names, rule.names[1:], strict=False)]
+        if found.verdict == REPRODUCED:
+            return all(np.mean(gap) > _reach(gap) for gap in gaps)
+        return found.verdict == DIFFERS and any(np.mean(gap) < -_reach(gap) for gap in gaps)
+    if isinstance(rule, Near) and found.verdict in (REPRODUCED, DIFFERS):
+        mine = values[rule.which]
+        away, reach = abs(found.ours - rule.published), _reach(mine)
+        near = away + reach <= rule.tolerance
+        return near if found.verdict == REPRODUCED else away - reach > max(2.0 * found.spread, rule.tolerance)
+    return False
+
+
+def _reach(values: Floats) -> float:
+    """Half the 99 % interval of a mean; infinite for fewer than three values."""
+    from scipy.stats import t
+
+    if len(values) < 3:
+        return float("inf")
+    return float(t.ppf(0.995, len(values) - 1)) * standard_deviation(values) / float(np.sqrt(len(values)))

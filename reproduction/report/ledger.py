@@ -1,16 +1,20 @@
 """The ledger of the papers' statements: a verdict on each, from the tests that check it and the rows that it cites.
 
-Nobody writes a verdict down. A test that is marked with a statement asserts it: it counts as “holds”, as all tests
-pass. A row of `python -m reproduction` has the verdict of its rule. The worst of all of them is the statement's.
+Nobody writes a verdict down, nor a measured number. A test that is marked with a statement asserts it: it counts as
+“holds”, as all tests pass. A row of `python -m reproduction` has the verdict of its rule. The worst of all of them is
+the statement's.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from reproduction.harness.verdicts import FAILED, HOLDS, MISSING, in_settings, severity, worst
+import numpy as np
+
+from reproduction.harness.verdicts import FAILED, HOLDS, MISSING, in_settings, severity, standard_deviation, worst
 from reproduction.report.page import Row
 
 CORRECTED = "holds as corrected"
@@ -33,8 +37,10 @@ WORDS: Mapping[str, str] = {
 class Statement:
     """A statement of a paper: how it has to be read, what came out, on what, the rows that it cites by their names.
 
-    `rows` are patterns (`*`) over the items of the paper's rows. `data` names the data sets that it is about, where
-    they are not to be had.
+    In `here`, what stands in braces is computed from the rows of the paper: `{item}` is the value of a row with its
+    verdict, `{item | a - b}` the mean difference of two of its values with twice its standard error. `rows` are
+    patterns (`*`) over the items of the paper's rows. `data` names the data sets that it is about, where they are not
+    to be had.
     """
 
     paper: str
@@ -53,6 +59,17 @@ class Statement:
             for row in rows
             if row["paper"] == self.paper.lower() and any(fnmatchcase(row["item"], one) for one in self.rows)
         ]
+
+    def outcome(self, rows: Iterable[Row]) -> str:
+        """What came out, with the numbers of the rows.
+
+        >>> values = {"a": [2.0, 4.0], "b": [1.0, 1.0]}
+        >>> row = {"paper": "x", "item": "i", "ours": -0.5, "verdict": "differs", "values": values}
+        >>> Statement("X", "1", "", here="Behind: {i}, {i | a - b}.").outcome([row])
+        'Behind: -0.5000 (differs), +2.0000 ± 2.0000.'
+        """
+        found = {row["item"]: row for row in rows if row["paper"] == self.paper.lower()}
+        return re.sub(r"\{([^}]*)\}", lambda part: _number(part[1], found), self.here)
 
     def counted(self, rows: Iterable[Row]) -> list[Row]:
         """Of the rows that it cites those that ran; stand-ins only where nothing else did."""
@@ -79,6 +96,19 @@ class Statement:
         if severity(verdict) == 0:
             verdict = CORRECTED if self.corrected else HOLDS
         return verdict + (STAND_IN if any(row["stand_in"] for row in counted) else "")
+
+
+def _number(place: str, rows: Mapping[str, Row]) -> str:
+    """The text for what stands in braces; a row that is not there is a mistake, and one that did not run says so."""
+    item, _, names = place.partition(" | ")
+    row = rows[item]
+    if row["ours"] is None:
+        return "not run"
+    if not names:
+        return f"{row['ours']:+.4f} ({row['verdict']})"
+    first, _, second = names.partition(" - ")
+    gap = np.subtract(row["values"][first], row["values"][second])
+    return f"{gap.mean():+.4f} ± {2.0 * standard_deviation(gap) / np.sqrt(len(gap)):.4f}"
 
 
 def _together(settings: Sequence[str]) -> list[str]:

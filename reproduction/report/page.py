@@ -55,6 +55,7 @@ _BADGES = {
     "reproduced": "good",
     "holds": "good",
     "cannot tell": "near",
+    "too few runs to tell": "near",
     "same ordering, other level": "near",
     "differs": "bad",
 }
@@ -129,6 +130,11 @@ def badge(verdict: str) -> str:
     return f"<span class='badge {colour}'>{escape(verdict)}</span>"
 
 
+def _verdict(row: Row) -> str:
+    """The verdict of a row, and whether it comes from a quick run."""
+    return badge(row["verdict"]) + (" <span class='quiet'>quick</span>" if row.get("quick") else "")
+
+
 def _counts(rows: Sequence[Row]) -> str:
     counted: dict[str, int] = {}
     for row in rows:
@@ -156,7 +162,7 @@ def _summary(section: Section) -> str:
 def _brief(rows: Sequence[Row]) -> str:
     lines = "".join(
         f"<tr><td class='words'><a href='#{escape(row['experiment'])}'>{escape(row['item'])}</a></td>"
-        f"<td class='verdict'>{badge(row['verdict'])}</td>"
+        f"<td class='verdict'>{_verdict(row)}</td>"
         f"{_numeric('paper', _number(row['published']))}{_numeric('ours', _ours(row))}</tr>"
         for row in rows
     )
@@ -215,7 +221,7 @@ def _rows(rows: Sequence[Row]) -> str:
         return ""
     lines = "".join(
         f"<tr><td class='words'>{escape(row['item'])}<span class='note'>{escape(row['statement'])}</span></td>"
-        f"<td class='verdict'>{badge(row['verdict'])}</td>{_numeric('paper', _number(row['published']))}"
+        f"<td class='verdict'>{_verdict(row)}</td>{_numeric('paper', _number(row['published']))}"
         f"{_numeric('ours', _ours(row))}{_numeric('difference', _number(row['difference'], sign=True))}"
         f"{_numeric('values', str(row['seeds'] or '–'))}<td class='words'>{_explain_row(row)}</td></tr>"
         for row in rows

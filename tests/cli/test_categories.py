@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ranktron import DataError, HingePerceptron, load, read
-from ranktron.data.io import read_text_columns
+from ranktron.data.io import read_text_columns, write_qrels
 from ranktron.data.io.api import read_documents
 from ranktron.errors import RankingWarning
 
@@ -183,3 +183,17 @@ def test_what_is_no_category_by_itself():
     assert rounds.encoder is None
     with pytest.raises(DataError, match="expected numbers in column 'same'"):
         read(frame, categorical="auto", features=["price", "same"])
+
+
+def test_a_run_of_queries_with_blanks_is_compared_with_judgments_of_them(files):
+    assert files("train", "train.csv", "--drop", "category,title", "--model", "m")[0] == 0
+    code, _, err = files("rank", "m", "test.csv", "--drop", "title,category", "-o", "run.txt", "--format", "trec")
+    assert code == 0
+    assert "blanks in ids are written as %20" in err
+    rounds = read("test.csv", drop="title,category")
+    judged = {str(q): dict(zip(rounds.docids[a:b], rounds.labels[a:b].astype(int), strict=True))
+              for q, a, b in zip(rounds.qids, rounds.offsets, rounds.offsets[1:], strict=False)}  # fmt: skip
+    write_qrels(judged, "qrels.txt")
+    compared = as_json(files("compare", "run.txt", "--qrels", "qrels.txt", "--metrics", "ndcg@10:trec", "--json"))
+    found = as_json(files("evaluate", "m", "test.csv", "--metrics", "ndcg@10:trec", "--json"))
+    assert compared["systems"]["run.txt"] == {"ndcg@10:trec": pytest.approx(found["metrics"]["ndcg@10:trec"]["mean"])}

@@ -67,7 +67,7 @@ def test_tables_are_for_eyes(data):
 
 
 def test_updates_are_counted_where_there_are_any(data):
-    for algorithm, words in {"hinge": "rounds with an update", "pairwise": "pairs with an update"}.items():
+    for algorithm, words in {"hinge": "rankings with an update", "pairwise": "pairs with an update"}.items():
         assert words in data("train", "train.txt", "--algo", algorithm, "--model", "m")[1]
     assert "with an update" not in data("train", "train.txt", "--algo", "ranksvm", "--model", "m")[1]
 

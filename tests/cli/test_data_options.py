@@ -157,7 +157,7 @@ def test_a_whole_day_without_a_file(csv):
     train, test = (csv / "train.plain.csv").read_bytes(), (csv / "test.plain.csv").read_bytes()
     code, model, err = pipe("train", "-", "--model", "-", stdin=train)
     assert code == 0
-    assert "rounds with an update" in err
+    assert "rankings with an update" in err
     (csv / "m").write_bytes(model)
     code, out, _ = pipe("evaluate", "m", "-", "--json", stdin=test)
     assert json.loads(out)["metrics"]["ndcg@10"]["mean"] > 0.95

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -95,9 +96,9 @@ class TestWeights:
         model = train(TrainingPlan("slam", schedule=Schedule(3)), LISTS).model
         weights = model_weights(model)
         assert weights.spread.tolist() == np.sqrt(model.record["spread"]["variance"]).tolist()
-        assert weights.note.endswith("(about the last half of 120 rounds)")
+        assert weights.note.endswith("(about the last half of 120 queries)")
         between = model_weights(train(TrainingPlan("slam", schedule=Schedule(5)), LISTS[:30]).model).note
-        assert between.endswith("last half of 150 rounds; the last snapshot of the weights was taken after 144)")
+        assert between.endswith("last half of 150 queries; the last snapshot of the weights was taken after 144)")
 
     def test_rounds_that_came_later_are_told(self):
         from dataclasses import replace
@@ -109,7 +110,7 @@ class TestWeights:
         learner = model.learner()
         for _ in play(learner, LISTS, feedback.full):
             pass
-        assert "40 more rounds since" in model_weights(replace(model, state=learner.state())).note
+        assert "40 more queries since" in model_weights(replace(model, state=learner.state())).note
 
     @pytest.mark.parametrize(("name", "words"), [("ranksvm", "solved or fixed"), ("pairwise", "solved or fixed")])
     def test_models_without_a_stream_say_so(self, name, words):
@@ -124,7 +125,7 @@ class TestCommand:
     def test_weights_as_a_table(self, files):
         code, out, _ = files("explain", "m.model")
         assert code == 0
-        for words in ("slam: 8 weights", "per unit, unscaled", "±", "last half of 120 rounds"):
+        for words in ("slam: 8 weights", "per unit, unscaled", "±", "last half of 120 queries"):
             assert words in out
         code, out, _ = files("explain", "m.model", "--top", 3)
         assert "5 smaller weights are not shown: --top 8 shows all" in out
@@ -209,10 +210,40 @@ class TestCommand:
         assert (code, err.count("\n")) == (1, 1)
         assert "test.parquet: columns of the model or of the training data are missing: idle;" in err
 
+    def test_the_page_says_which_model_ranks_which_data_how_well(self, files):
+        for more in ((), ("--qid", "3")):
+            assert files("explain", "m.model", "d.txt", *more, "--out", "page.html")[0] == 0
+            page = Path("page.html").read_text()
+            found = json.loads(files("evaluate", "m.model", "d.txt", "--json")[1])
+            for name, value in found["metrics"].items():
+                row = f"<th>{name}</th><td>{value['mean']:.4f}</td><td>{value['low']:.4f} – {value['high']:.4f}</td>"
+                assert row in page
+                assert f"<td>{found['baselines']['random'][name]:.4f}</td>" in page
+            assert f"best feature ({found['baselines']['best feature']['feature']})" in page
+            assert f"<dd>d.txt: {found['queries']} queries, " in page
+            assert "<dd>m.model</dd>" in page
+            assert f"<dd>{time.strftime('%Y-%m-%d')}" in page
+        code, out, _ = files("explain", "m.model", "d.txt")
+        assert code == 0
+        assert f"ndcg@10 on d.txt: {found['metrics']['ndcg@10']['mean']:.4f} (95 % interval" in out
+        assert files("explain", "m.model", "--out", "page.html")[0] == 0
+        assert "Evaluation" not in Path("page.html").read_text()
+
+    def test_columns_keep_their_names_and_features_of_text_their_numbers(self, files):
+        assert files("convert", "d.txt", "d.csv")[0] == 0
+        for name, best in (("d.csv", "f"), ("d.txt", "")):
+            assert files("train", name, "--model", "n.model")[0] == 0
+            names = {row["feature"] for row in json.loads(files("explain", "n.model", "--json")[1])["weights"]}
+            assert names == {f"{best}{j}" for j in range(1, 9)}
+            feature = json.loads(files("evaluate", "n.model", "d.txt", "--json")[1])["baselines"]["best feature"]
+            assert feature["feature"].removeprefix("-") in names
+        assert files("convert", "d.csv", "d.rounds")[0] == 0
+        assert files("train", "d.rounds", "--model", "n.model")[0] == 0
+        assert load("n.model").names[0] == "f1"
+
     @pytest.mark.parametrize(
         ("arguments", "code", "words"),
         [
-            (("d.txt",), 2, "--qid"),
             (("--qid", "3"), 2, "DATA"),
             (("d.txt", "--qid", "nobody"), 1, "no query 'nobody'"),
             (("d.txt", "--qid", "3", "--out", "d.txt"), 2, "overwritten"),

@@ -90,7 +90,12 @@ WARNED, REFUSED = 0, 1
 USAGES = [
     (rating_and_gain, (), REFUSED, "'gain' and 'rating' may each be the label .* label='gain' (--label gain)"),
     (rating_and_gain, ("--label", "gain"), WARNED, "label 'gain', query 'qid', document 'docid', 3 features"),
-    (rating_alone, (), WARNED, "column 'rating' is taken for the label: say so with label='rating' (--label rating)"),
+    (
+        rating_alone,
+        (),
+        WARNED,
+        "label 'rating', query 'qid', .* 'rating' is taken for the label: say so with label='rating'",
+    ),
     (held_out_in_folder, (), REFUSED, "has test.csv beside other files: name the files to read (data.csv/part1.csv)"),
     (told_label, (), WARNED, "the feature 'clicks_later' tells the label of each of the 144 rows: .* drop it"),
     (repeated_document, (), WARNED, "1 document is repeated in a query, first 'd0' in query 'q0.0': leave one row"),

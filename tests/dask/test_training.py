@@ -1,4 +1,5 @@
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,10 +7,11 @@ import pytest
 from ranktron import DataError, Model, Rounds, evaluate, metric, read
 from ranktron.dask.mixed_pass import MixedPass
 from ranktron.dask.tasks import CACHE, PartCache
-from ranktron.dask.training import evaluate_parts, inspect_parts, train_parts
+from ranktron.dask.training import SAMPLED_PARTS, evaluate_parts, inspect_parts, train_parts, warn_of_drift
 from ranktron.data.io import write
 from ranktron.data.io.parts import divide_files
 from ranktron.data.synthetic import WebSearch
+from ranktron.errors import RankingWarning
 from ranktron.learners.checks import same
 from ranktron.learners.schedule import Fit, Schedule
 from ranktron.training.fit import TrainingPlan, play_schedule, train
@@ -117,6 +119,23 @@ def test_metrics_over_parts_are_those_of_one_machine_to_the_bit(folder, pool, so
     assert found.means == whole.means
     assert all(np.array_equal(found.per_query[str(each)], whole.per_query[str(each)]) for each in METRICS)
     assert found.qids.tolist() == whole.qids.astype(str).tolist() or found.qids.tolist() == whole.qids.tolist()
+
+
+@pytest.mark.parametrize("source", ["broken-*.txt", "broken.parquet"])
+def test_features_that_have_left_the_training_data_are_those_of_one_machine(folder, pool, source):
+    model = train(TrainingPlan("hinge", scaling="standard"), LISTS).model
+    broken = replace(LISTS, X=LISTS.X * np.float32([1, 1, 1000, 1, 1, -1, 1, 1]))
+    write(broken[:50], folder / "broken-1.txt")
+    write(broken[50:], folder / "broken-2.txt")
+    write(broken, folder / "broken.parquet")
+    data = inspect_parts(divide_files(f"{folder}/{source}", 9000), pool)
+    with pytest.warns(RankingWarning, match="left the training data of m "):
+        found = warn_of_drift(model, data, "m")
+    assert "3" in {drift.feature for drift in found}
+    if len(data.parts) <= SAMPLED_PARTS:
+        assert found == model.drifts(broken)
+    whole = inspect_parts(divide_files(f"{folder}/part-*.txt", 9000), pool)
+    assert warn_of_drift(model, whole, "m") == []
 
 
 def test_a_query_in_two_parts_is_refused(tmp_path, pool):

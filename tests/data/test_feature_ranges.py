@@ -200,6 +200,10 @@ def test_the_labels_of_weighted_logs_are_no_evidence():
     lists = Separable(features=4).rounds(100)
     ranges = FeatureRanges.from_rounds(lists, labelled=False)
     assert ranges.drifts(replace(lists, labels=lists.labels.max() - lists.labels)) == []
+    model = train(TrainingPlan("hinge"), lists).model
+    clicks = replace(lists, labels=lists.labels.max() - lists.labels)
+    assert model.drifts(clicks, labelled=False) == []
+    assert {drift.kind for drift in model.drifts(clicks)} == {"labels"}
     weighted = train(TrainingPlan("hinge"), lists, weights=np.ones(100)).model.ranges
     assert (weighted.correlations[:, 0] == ranges.correlations[:, 0]).all()
 

@@ -133,8 +133,9 @@ def test_a_constant_of_many_rows_stays_zero_however_it_is_rounded():
 
 def test_whole_lists_are_scaled_by_query_where_that_can_be():
     assert choose_scaling("auto-lists", sparse=False, mapped=False) == "standard-query"
-    for sparse, mapped in ((True, False), (False, True), (True, True)):
-        assert choose_scaling("auto-lists", sparse=sparse, mapped=mapped) == "standard"
+    assert choose_scaling("auto-lists", sparse=False, mapped=True) == "standard"
+    for mapped in (True, False):
+        assert choose_scaling("auto-lists", sparse=True, mapped=mapped) == "range"
     for name in ("auto", "none", "minmax", None):
         assert choose_scaling(name, sparse=True, mapped=True) == name
 
@@ -196,3 +197,36 @@ def test_scaling_in_place_does_not_write_to_what_is_not_its_own_to_write(tmp_pat
     scaled = scale_in_place(sparse, fit_scaler("standard", sparse))
     assert (sparse.X.dense() == LISTS.X).all()
     assert (scaled.X.dense() == scale(sparse, fit_scaler("standard", sparse)).X.dense()).all()
+
+
+class TestRange:
+    """Scaling by ranges, the default of sparse features."""
+
+    def test_one_hot_features_stay_alike_however_rare(self):
+        rng = np.random.default_rng(0)
+        X = np.zeros((200, 3), np.float32)
+        X[np.arange(200), rng.choice(3, 200, p=[0.9, 0.09, 0.01])] = 1.0
+        rounds = replace(Rounds.from_arrays(X, np.zeros(200)), X=Sparse.from_matrix(X))
+        scaled = scale(rounds, fit_scaler("auto", rounds)).X.dense()
+        assert len(np.unique(scaled)) == 2
+        standard = scale(rounds, fit_scaler("standard", rounds)).X.dense()
+        assert len(np.unique(standard)) == 4
+
+    def test_rows_are_as_far_from_their_mean_as_those_of_fifty_standardised_features(self):
+        X = np.random.default_rng(0).normal(size=(300, 5)) * [1, 10, 100, 1e-3, 0] + [0, 0, 1e3, 0, 7]
+        rounds = Rounds.from_arrays(X, np.zeros(300))
+        scaler = fit_scaler("range", rounds)
+        scaled = scaler(rounds.X, rounds.offsets).astype(float)
+        assert scaled.var(axis=0).sum() == pytest.approx(50.0, rel=1e-4)
+        ranges = np.ptp(scaled, axis=0)
+        assert ranges[:4] == pytest.approx(np.full(4, ranges[0]), rel=1e-4)
+        assert scaler.shift.tolist() == [0.0] * 5
+
+    def test_constant_data_are_left_alone(self):
+        rounds = Rounds.from_arrays(np.full((4, 2), 3.0), [0, 1, 0, 1])
+        assert fit_scaler("range", rounds).divisor.tolist() == [1.0, 1.0]
+
+    def test_it_is_stored(self):
+        scaler = fit_scaler("range", LISTS)
+        again = scaler_from_dict(scaler_to_dict(scaler), LISTS.n_features)
+        assert (again.name, again.divisor.tolist()) == ("range", scaler.divisor.tolist())

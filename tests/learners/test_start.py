@@ -195,7 +195,7 @@ def test_a_start_has_a_weight_for_each_feature(kind):
 
 def test_other_learners_say_that_they_cannot_start():
     learner = learners.pairwise_perceptron(WIDTH)
-    assert not learner.starts
+    assert not learner.begins
     with pytest.raises(DataError, match="cannot start"):
         learner.begin(Start(CENTRE))
 

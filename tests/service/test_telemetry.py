@@ -116,7 +116,8 @@ def test_memory_stays_flat(serving, tmp_path):
         assert sizes[-1] - sizes[1] < 8_000_000, sizes
         assert talk.service.journal.size < 20_000_000
         live = talk.service.live("shop")
-        assert len(live.rounds.open) < 500 + talk.service._sweep_interval  # they are counted every so many rankings
+        # they are counted every so many rankings
+        assert len(live.rounds.open) < 500 + talk.service.engine._sweep_interval
         assert len(live.rounds.answered) <= 500
 
 

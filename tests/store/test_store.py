@@ -1,6 +1,7 @@
 """The store: rankers in a folder, used from Python; what it says, learns, keeps and refuses."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -171,6 +172,38 @@ def test_another_definition_is_an_error_that_says_what_differs(store, shop):
         store.ranker("other", features=NAMES, featurs=NAMES)
 
 
+def test_a_ranker_starts_from_a_linear_model_of_any_kind(store, tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    estimator = ranktron.HingePerceptron().fit(X, (X @ [1.0, 0.5, 0.0] > 0).astype(int), qid=np.arange(40) // 4)
+    estimator.save(tmp_path / "start.model")
+    by_name = store.ranker("name", features=NAMES, start={"bm25": 2.0}, trust=1.0)
+    assert by_name.weights == {"bm25": 2.0, "price": 0.0, "stars": 0.0}
+    given = store.ranker("array", features=NAMES, start=[1.0, 0.0, 0.5], algorithm="topk", history="keep")
+    assert given.weights == {"bm25": 1.0, "price": 0.0, "stars": 0.5}
+    trained = store.ranker("file", start=tmp_path / "start.model", labels=(0.0, 1.0), trust=0.5)
+    assert trained.model.kind == "pdgd"
+    assert trained.model.scaler.name == estimator.model_.scaler.name
+    assert trained.weights == store.ranker("estimator", start=estimator, trust=0.5).weights
+    first = dict(trained.weights)
+    for _ in range(2):  # the same start opens the same ranker, whatever it has learnt since
+        again = store.ranker("file", start=tmp_path / "start.model", labels=(0.0, 1.0), trust=0.5)
+        ranking = again.rank(X[:6])
+        again.feedback(ranking.id, clicked=ranking.items[5:6])
+    assert 0.0 < np.linalg.norm(np.subtract(list(again.weights.values()), list(first.values()))) <= 0.5 + 1e-9
+    with pytest.raises(RequestError, match=r"made differently .*labels"):
+        store.ranker("file", start=tmp_path / "start.model", trust=0.5)
+    with pytest.raises(RequestError, match="not made from this model"):
+        store.ranker("file", start=tmp_path / "start.model", labels=(0.0, 1.0))
+    with pytest.raises(RequestError, match=r"trust: it has 1.0, not None"):
+        store.ranker("name", features=NAMES, start={"bm25": 2.0})
+    with pytest.raises(RequestError, match="not both"):
+        store.ranker("both", start=estimator, model=estimator.model_)
+    with pytest.raises(DataError, match="does not start"):
+        store.ranker("kernel", start=estimator, algorithm="kernel")
+    with pytest.raises(RequestError, match="own scaling"):
+        store.ranker("scaled", start=estimator, scale="none")
+
+
 def test_versions_models_and_deletion(store, shop, tmp_path):
     rng = np.random.default_rng(0)
     use(shop, rng)
@@ -333,3 +366,82 @@ def test_wrong_settings_are_one_error(tmp_path, settings):
         ranktron.open(tmp_path, config=StoreConfig(**settings))
     with pytest.raises(DataError, match="durability"):
         ranktron.open(tmp_path, durability="none")
+
+
+def test_a_ranker_starts_from_weights(tmp_path):
+    names, start = ["bm25", "price"], {"bm25": 1.0}
+    with ranktron.open(tmp_path / "shop") as store:
+        shop = store.ranker("shop", features=names, start=start, trust=0.01)
+        assert shop.weights == {"bm25": 1.0, "price": 0.0}
+        for _ in range(20):
+            ranking = shop.rank({"a": [1.0, 2.0], "b": [2.0, 1.0]})
+            shop.feedback(ranking.id, clicked=["a"])
+        weights = shop.weights
+        assert 0.009 < np.hypot(weights["bm25"] - 1.0, weights["price"]) <= 0.01 * (1 + 1e-12)
+        with pytest.raises(RequestError, match="different ranker"):
+            store.ranker("shop", features=names, start=start)
+        for given in (np.array([1.0, 0.0]), [1.0, 0.0]):
+            assert store.ranker(f"of{type(given).__name__}", features=names, start=given).weights == {
+                **start,
+                "price": 0.0,
+            }
+    with ranktron.open(tmp_path / "shop") as store:
+        assert store.ranker("shop", features=names, start=start, trust=0.01).weights == weights
+        assert store.ranker("named", start={"a": 1.0, "b": 2.0}).weights == {"a": 1.0, "b": 2.0}
+        with pytest.raises(RequestError, match="need `features`"):
+            store.ranker("nameless", start=[1.0])
+        with pytest.raises(DataError, match="did you mean"):
+            store.ranker("other", features=names, start={"bm52": 1.0})
+
+
+def test_a_ranker_starts_from_a_model_with_its_scaling(tmp_path):
+    X = np.array([[1.0, 20.0], [3.0, 10.0], [2.0, 15.0]])
+    trained = ranktron.RankSVM(scale="standard").fit(X, [0, 1, 0], qid=0)
+    with ranktron.open(":memory:") as store:
+        shop = store.ranker("shop", start=trained, learns_from="labels", trust=1.0)
+        assert shop.definition.algorithm == "hinge"
+        assert shop.model.scaler.name == "standard"
+        assert list(shop.weights.values()) == trained.model_.weights.tolist()
+        assert store.ranker("clicks", start=trained).definition.algorithm == "pdgd"
+        with pytest.raises(RequestError, match="has its own scaling"):
+            store.ranker("other", start=trained, scale="none")
+
+
+@pytest.mark.parametrize("ends", ["closed", "killed"])
+def test_users_have_weights_of_their_own(tmp_path, ends):
+    given = {"features": NAMES, "scale": "none", "per": "user", "start": {"bm25": 1.0}, "trust": 0.05}
+    rng = np.random.default_rng(0)
+    store = ranktron.open(tmp_path / "state")
+    shop = store.ranker("shop", **given)
+    for number in range(60):
+        likes = number % 2
+        user = ("ann", "bob")[likes]
+        X = rng.normal(size=(5, 3))
+        ranking = shop.rank(X, items=list("abcde"), user=user)
+        first = "abcde"[int(np.argmax(X[:, 1 + likes]))]
+        shop.feedback(ranking.id, clicked=[first])
+    learner = shop.model.learner()
+    ann, bob = (learner.of(user).ranking_weights for user in ("ann", "bob"))
+    assert ann[1] > bob[1] + 0.2
+    assert bob[2] > ann[2] + 0.2
+    assert np.linalg.norm(learner.of("cy").ranking_weights - [1.0, 0.0, 0.0]) <= 0.05 * (1 + 1e-12)
+    ranking = shop.rank(np.eye(3), items=["x", "y", "z"], user="ann")
+    assert ranking.scores == pytest.approx(sorted(ann, reverse=True) if not ranking.explored else ranking.scores)
+    scores = dict(zip(ranking.items, ranking.scores, strict=True))
+    assert [scores[item] for item in "xyz"] == pytest.approx(ann)
+    explained = shop.explain(ranking.id)
+    assert {each.id: sum(each.contributions.values()) for each in explained.documents} == pytest.approx(scores)
+    if ends == "closed":
+        store.close()
+    else:
+        store.flush()
+        shutil.copytree(tmp_path / "state", tmp_path / "copy")
+        store.close()
+    folder = tmp_path / ("state" if ends == "closed" else "copy")
+    with ranktron.open(folder) as store:
+        again = store.ranker("shop", **given).model.learner()
+        assert list(again.own) == ["ann", "bob"]
+        for user in ("ann", "bob", "cy"):
+            assert (again.of(user).ranking_weights == learner.of(user).ranking_weights).all()
+        with pytest.raises(RequestError, match="users' own"):
+            store.ranker("other", features=NAMES, learns_from="top-labels", per="user")

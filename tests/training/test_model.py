@@ -183,5 +183,5 @@ def test_a_data_frame_says_which_feature_is_which():
     assert model.predict(other).tolist() == model.predict(frame).tolist()
     assert (model.explain(other).contributions == model.explain(frame).contributions).all()
     assert model.predict(frame.to_numpy()).tolist() == model.predict(frame).tolist()
-    with pytest.raises(DataError, match="age missing; size not known"):
+    with pytest.raises(DataError, match="column 'age' is missing: the model was fitted to price, age"):
         model.rank(frame.rename(columns={"age": "size"}))

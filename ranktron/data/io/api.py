@@ -164,7 +164,9 @@ def read_documents(source: Any, **options: Any) -> Rounds:
     return _read_source(source, ReadOptions(columns=columns, **options), None, labelled=False)
 
 
-def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Roles | None:
+def read_roles(
+    source: Any, *, format: str | None = None, like: FeatureSpace | None = None, labelled: bool = False, **columns: Any
+) -> Roles | None:
     """Tells which columns of a table are read as label, query, document and features; None for other formats.
 
     Parameters
@@ -173,6 +175,10 @@ def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Rol
         As in `read`; of several files the first one counts.
     format : str, optional
         As in `read`.
+    like : Model or Rounds, optional
+        As in `read`.
+    labelled : bool
+        Whether a label is required.
     **columns
         The options of `read` that name columns: `label`, `query`, `doc`, `features`, `drop`, `categorical`.
 
@@ -183,12 +189,12 @@ def read_roles(source: Any, *, format: str | None = None, **columns: Any) -> Rol
     >>> read_roles(path)
     Roles(label='relevance', query='query_id', doc=None, features=('price',), dropped=(), guessed=..., categorical=())
     """
-    selected = as_columns(*(columns.pop(name, None) for name in COLUMNS))
+    options = ReadOptions(columns=as_columns(*(columns.pop(name, None) for name in COLUMNS)), like=like)
     if is_frame(source):
-        return table_roles(FrameSource(source), selected, labelled=False)
+        return _roles_like(FrameSource(source), options, labelled)[0]
     with from_standard_input(source) as paths:
         first = list_inputs(paths, format)[0]
-        return table_roles(open_table(first, whole=False), selected, labelled=False) if first.format in TABLES else None
+        return _roles_like(open_table(first, whole=False), options, labelled)[0] if first.format in TABLES else None
 
 
 def read_labels(source: Any, **options: Any) -> Rounds:

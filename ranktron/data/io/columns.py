@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ranktron.data.io.formats import is_number
 from ranktron.errors import DataError
 
 # Common names of each role, compared by their letters and digits. Names on one line have the same precedence: two of
@@ -112,7 +113,7 @@ def assign_roles(names: Sequence[str], index: Sequence[str], columns: Columns, l
     """
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise DataError(f"two columns are called {twice[0]!r}: give each its own name")
+        raise DataError(f"two columns are called {twice[0]!r}: give each its own name{_ask_for_names(names)}")
     chosen = {role: getattr(columns, role) for role in COMMON_NAMES}
     categorical = () if columns.categorical in (None, AUTO) else columns.categorical
     for name in (*filter(None, chosen.values()), *(columns.features or ()), *columns.drop, *(categorical or ())):
@@ -127,7 +128,7 @@ def assign_roles(names: Sequence[str], index: Sequence[str], columns: Columns, l
         if found[role] is None:
             raise DataError(
                 f"found no {COMMON_NAMES[role][0][0]!r} or the like among the columns {join_names(names)}: "
-                f"say which one is {ROLES[role]} with {role}='NAME' (--{role} NAME)"
+                f"say which one is {ROLES[role]} with {role}='NAME' (--{role} NAME){_ask_for_names(names)}"
             )
     query = str(found["query"])
     taken = [name for name in found.values() if name is not None]
@@ -140,6 +141,12 @@ def assign_roles(names: Sequence[str], index: Sequence[str], columns: Columns, l
     dropped = tuple(name for name in names if name not in features and name not in taken)
     guessed = tuple(role for role in COMMON_NAMES if found[role] is not None and chosen[role] is None)
     return Roles(found["label"], query, found["doc"], features, dropped, guessed, tuple(categorical or ()))
+
+
+def _ask_for_names(names: Sequence[str]) -> str:
+    """A question for tables whose first line holds numbers and so, perhaps, no names at all; "" for others."""
+    numbers = [name for name in names if is_number(name.encode())]
+    return f"; {numbers[0]!r} is a number: is the line with the names of the columns missing?" if numbers else ""
 
 
 def _guess(role: str, free: Sequence[str], names: Sequence[str]) -> str | None:

@@ -50,6 +50,7 @@ def write_store(rounds: Rounds, path: Path) -> None:
     arrays = {name: array for name, array in _arrays(rounds).items() if array is not None}
     head: dict[str, Any] = {"format": FORMAT, "version": package_version(), "size": 0, "arrays": {}}
     head |= {"n_features": rounds.n_features, "first_index": rounds.first_index, "feature_names": rounds.feature_names}
+    head |= {"prefix": rounds.prefix}
     for name, array in arrays.items():
         crc = _crc(array)
         # 15 digits reserve room for the positions, which depend on the header's length.
@@ -167,8 +168,8 @@ class RoundsStore:
         names = self.head["feature_names"]
         found = {name: self.array(name) for name in ("labels", "offsets", "qids", "docids", "rows")}
         names = None if names is None else tuple(names)
-        first = self.head["first_index"]
-        return Rounds(self.features(), **found, feature_names=names, first_index=first)  # type: ignore[arg-type]
+        first, prefix = self.head["first_index"], self.head.get("prefix", "")
+        return Rounds(self.features(), **found, feature_names=names, first_index=first, prefix=prefix)  # type: ignore[arg-type]
 
     @property
     def sparse(self) -> bool:

@@ -173,7 +173,8 @@ class CsvFile(TableSource):
         self.arrow = import_pyarrow("reading CSV", "tables")
         line = header(path)
         if not has_names(line):
-            raise DataError(f"{path}: expected the names of the columns in the first line, found {line[:60]!r}")
+            why = f"expected the names of the columns in the first line, found {line[:60]!r}: is that line missing?"
+            raise DataError(f"{path}: {why}")
         self.parsing = self.arrow.csv.ParseOptions(
             delimiter=separator or detect_separator(line), newlines_in_values=True
         )

@@ -139,7 +139,7 @@ def read_table(source: TableSource, roles: Roles, null: str, encoder: Encoder | 
     rounds = assemble(X, labels, qids, docids, null)
     if not roles.categorical:
         names, first = _feature_numbers(roles.features)
-        return replace(rounds, feature_names=names, first_index=first)
+        return replace(rounds, feature_names=names, first_index=first, prefix="" if names else "f")
     texts = {name: list(codes) for name, codes in cells.codes.items()}
     if encoder is None:
         counts = {name: Counter(each) for name, each in texts.items()}

@@ -3,9 +3,11 @@
 Both are read as `{query: {document: value}}`, the form that pytrec_eval, ranx and ir_measures take.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from ranktron.data.files import open_compressed
 from ranktron.data.io.formats import blocks
@@ -51,7 +53,7 @@ def write_qrels(qrels: Mapping[str, Mapping[str, int]], path: str | Path) -> Non
     Parameters
     ----------
     qrels : {query: {document: grade}}
-        The judgements; ids must not be empty or contain blanks.
+        The judgements; blanks in ids are written as `%20`, and ids must not be empty.
     path : path
         The file to write; compressed if its name ends in `.gz`, `.zst`, `.bz2` or `.xz`.
 
@@ -63,9 +65,11 @@ def write_qrels(qrels: Mapping[str, Mapping[str, int]], path: str | Path) -> Non
     'q1 0 d1 2\\n'
     """
     with open_compressed(Path(path)) as file:
+        queries = _words(qrels)
         for query, documents in qrels.items():
+            words = _words(documents)
             for document, grade in documents.items():
-                file.write(f"{_word(query)} 0 {_word(document)} {int(grade)}\n".encode())
+                file.write(f"{queries[query]} 0 {words[document]} {int(grade)}\n".encode())
 
 
 def read_run(path: str | Path) -> Values:
@@ -106,7 +110,7 @@ def write_run(run: Mapping[str, Mapping[str, float]], path: str | Path, tag: str
     Parameters
     ----------
     run : {query: {document: score}}
-        The scores; ids must not be empty or contain blanks.
+        The scores; blanks in ids are written as `%20`, and ids must not be empty.
     path : path
         The file to write; compressed if its name ends in `.gz`, `.zst`, `.bz2` or `.xz`.
     tag : str
@@ -120,18 +124,36 @@ def write_run(run: Mapping[str, Mapping[str, float]], path: str | Path, tag: str
     'q1 Q0 d1 1 0.5 mine\\n'
     """
     with open_compressed(Path(path)) as file:
+        queries = _words(run)
         for query, documents in run.items():
+            words = _words(documents)
             ordered = sorted(documents.items(), key=lambda item: (item[1], item[0]), reverse=True)
             for rank, (document, score) in enumerate(ordered, start=1):
-                line = f"{_word(query)} Q0 {_word(document)} {rank} {float(score)!r} {_word(tag)}\n"
+                line = f"{queries[query]} Q0 {words[document]} {rank} {float(score)!r} {trec_word(tag)}\n"
                 file.write(line.encode())
 
 
-def _word(name: object) -> str:
+def trec_word(name: object) -> str:
+    """An id as TREC files hold it: blanks, which separate the words of a line, are percent-encoded.
+
+    >>> trec_word("red shoes"), trec_word("50%")
+    ('red%20shoes', '50%')
+    """
     word = str(name)
-    if not word or word.split() != [word]:
-        raise DataError(f"{word!r} cannot be written to a TREC file: it is empty or has blanks in it")
-    return word
+    if not word:
+        raise DataError("an empty id cannot be written to a TREC file")
+    return word if word.split() == [word] else "".join(quote(c) if c.isspace() else c for c in word)
+
+
+def _words(names: Iterable[object]) -> dict[Any, str]:
+    """The word of each id; two ids with the same word are refused."""
+    words: dict[Any, str] = {}
+    owners: dict[str, object] = {}
+    for name in names:
+        word = words[name] = trec_word(name)
+        if owners.setdefault(word, name) != name:
+            raise DataError(f"the ids {owners[word]!r} and {name!r} are both {word!r} in a TREC file: rename one")
+    return words
 
 
 def _rows(path: Path, n: int, form: str) -> Iterator[tuple[str, list[str]]]:

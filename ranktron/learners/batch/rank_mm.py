@@ -28,6 +28,8 @@ from ranktron.types import Floats, Integers, State
 STEPS = ("exact", "paper")
 UNFINISHED = "passes after which the gap was still above tol"
 FUTILE = "w = 0 is as good within tol: these lists may ask for another loss, another C, or step=paper"
+UNCORRECTED = 30
+"""Passes before the first correction: many problems are solved by then."""
 _LOG = logging.getLogger(__name__)
 HELD = "megabytes held for dual variables"
 
@@ -191,6 +193,7 @@ class SolverRun:
         began = perf_counter()
         for number in range(first, first + most):
             self.visit(schedule, number)
+            self._correct(number)
             self._measure(number + 1, perf_counter() - began)
             yield self.history[-1]
             if self.converged or 0.0 < self.max_seconds <= self.history[-1].seconds:
@@ -199,6 +202,14 @@ class SolverRun:
     def visit(self, schedule: Schedule, number: int) -> None:
         """Makes pass `number`."""
         self.dual.visit(_order(schedule, len(self.dual.problem.rounds), number))
+
+    def _correct(self, number: int) -> None:
+        """Corrects the weights of all corners of the exact step together, once passes alone turn out to be slow."""
+        if number < UNCORRECTED or not isinstance(self.dual, ExactDual):
+            return
+        every = self.dual.passes_between_corrections
+        if every and (number - UNCORRECTED) % every == 0:
+            self.dual.correct()
 
     def _measure(self, number: int, seconds: float) -> None:
         dual, w = self.dual, self.w

@@ -162,7 +162,7 @@ class PDGD(WeightVectorLearner):
     seed: int = 0
     average: bool = False
     exploration_price: float = 1.0
-    starts: ClassVar = True
+    begins: ClassVar = True
     rounds: int = field(default=0, init=False)
     start: Start | None = field(default=None, init=False, repr=False)  # w_1, and the ball around it; None: w_1 = 0
     w: Floats = field(init=False, repr=False)

@@ -135,7 +135,7 @@ class TopK(WeightVectorLearner):
     weighted_average: bool = False
     examination: Examination | None = None
     exploration_price: float = 1.0
-    starts: ClassVar = True
+    begins: ClassVar = True
     start: Start | None = field(default=None, init=False, repr=False)  # w_1, and the ball around it; None: w_1 = 0
     record: TopKRecord = field(init=False, repr=False)  # settings for kernels, and what they count
     # rows: w, its (weighted) sum over rounds, the sums of squares of steps, a step, which is 0 between rounds, and the

@@ -2,7 +2,8 @@
 
 The value of a ranker is the mean gain of a page: the clicks of all its places, or whatever was counted. Each estimator
 is a function of plain arrays, one row for each impression and one column for each place; `estimate_values` computes all
-of them for logs of `Impression`s, and a `RankingPolicy` says how likely a ranker is to show what.
+of them for logs of `Impression`s, `estimate_bandit` for logs of single places, and a `RankingPolicy` says how likely a
+ranker is to show what.
 
 | estimator | is right if the gain of a place depends on |
 |---|---|
@@ -15,6 +16,7 @@ of them for logs of `Impression`s, and a `RankingPolicy` says how likely a ranke
 The more an estimator assumes, the less it varies.
 """
 
+from ranktron.metrics.off_policy.bandits import ItemGainModel, estimate_bandit
 from ranktron.metrics.off_policy.estimators import (
     Estimate,
     cascade_doubly_robust,
@@ -32,10 +34,12 @@ from ranktron.metrics.off_policy.values import GainModel, estimate_values
 __all__ = [
     "Estimate",
     "GainModel",
+    "ItemGainModel",
     "RankingPolicy",
     "cascade_doubly_robust",
     "direct",
     "doubly_robust",
+    "estimate_bandit",
     "estimate_values",
     "ips",
     "item_position",

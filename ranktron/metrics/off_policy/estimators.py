@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -110,12 +110,15 @@ class Estimate:
     effective_size: float
     mean_weight: float
     n: int
-    _terms: _Terms | None = field(default=None, repr=False, compare=False)
+    _terms: _Terms | None = field(init=False, default=None, repr=False, compare=False)
 
     def __sub__(self, other: Estimate) -> Estimate:
         one, two = self._terms, other._terms
         if one is None or two is None or not np.array_equal(one.gains, two.gains):
             raise DataError("a difference is one of two estimates from the same log, with the same gains")
+        weakest = min(self, other, key=lambda estimate: estimate.effective_size)
+        if not np.isfinite([self.value, other.value]).all():
+            return replace(weakest, value=float("nan"), low=float("nan"), high=float("nan"))
         mean_one, mean_two = one.divisors.mean(), two.divisors.mean()
         terms = _Terms(
             one.base / mean_one - (two.base - two.divisors * other.value) / mean_two
@@ -128,8 +131,12 @@ class Estimate:
             low = high = float("nan")
         elif not terms.slopes.any():  # the same ranker twice
             low = high = terms.value
-        weakest = min(self, other, key=lambda estimate: estimate.effective_size)
-        return Estimate(terms.value, low, high, weakest.effective_size, weakest.mean_weight, weakest.n, terms)
+        return _with_terms(replace(weakest, value=terms.value, low=low, high=high), terms)
+
+
+def _with_terms(estimate: Estimate, terms: _Terms) -> Estimate:
+    object.__setattr__(estimate, "_terms", terms)
+    return estimate
 
 
 def ips(gains: npt.ArrayLike, logged: npt.ArrayLike, target: npt.ArrayLike, users: Any = None) -> Estimate:
@@ -422,7 +429,7 @@ def _estimate(
     sizes = np.divide(weights.sum(axis=0) ** 2, squares, out=np.zeros_like(squares), where=squares > 0.0)
     size, mean = float(sizes.mean()), _check_weights(weights, sizes)
     low, high = terms.interval()
-    return Estimate(terms.value, low, high, size, mean, n, terms)
+    return _with_terms(Estimate(terms.value, low, high, size, mean, n), terms)
 
 
 def _check_weights(weights: Floats, sizes: Floats) -> float:

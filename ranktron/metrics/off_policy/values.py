@@ -116,6 +116,7 @@ def estimate_values(
     logging: Sequence[RankingPolicy] | None = None,
     features: Sequence[npt.ArrayLike] | None = None,
     users: Any = None,
+    positions: Sequence[npt.ArrayLike] | None = None,
 ) -> dict[str, Estimate]:
     """What a ranker would have earned, by every estimator that the log allows.
 
@@ -132,6 +133,9 @@ def estimate_values(
         The features of each impression's candidates, for the model of the doubly robust estimators.
     users : array-like, optional
         Who saw each impression: intervals are then over users.
+    positions : sequence of arrays, optional
+        Where the documents of each impression stood, from 1. Unless given, 1, 2, …; a page that lacks a position says
+        nothing of what stood above, so that only `item_position` can be had.
 
     Returns
     -------
@@ -152,20 +156,38 @@ def estimate_values(
         raise DataError(f"{len(log)} impressions and {len(target)} policies: one for each, of at least one")
     if logging is None and any(impression.propensities is None for impression in log):
         raise DataError("nothing says how likely the logged pages were: give propensities, or the logging policy")
-    t = _tabulate(log, target, logging, features)
+    places = [np.arange(len(impression.items)) for impression in log]
+    if positions is not None:
+        places = _as_places(positions, places)
+    whole = logging is not None and all(np.array_equal(each, np.arange(len(each))) for each in places)
+    t = _tabulate(log, target, logging, features if whole else None, places, whole)
     found = {}
-    if logging is not None:
+    if whole:
         found["ips"] = estimators.ips(t.gains, t.logged, t.target, users)
         found["self_normalised"] = estimators.self_normalised(t.gains, t.logged, t.target, users)
     found["item_position"] = estimators.item_position(t.gains, t.logged_at, t.target_at, users)
-    if logging is not None:
+    if whole:
         found["reward_interaction"] = estimators.reward_interaction(t.gains, t.logged, t.target, users)
         if features is not None:
             both = t.gains, t.logged, t.target
             predicted = t.predicted.sum(axis=1)
-            found["doubly_robust"] = estimators.doubly_robust(*both, predicted, t.expected_page, users)
+            page = *both, predicted, t.expected_page, users
+            found["direct"] = estimators.direct(t.gains, t.expected_page)
+            found["doubly_robust"] = estimators.doubly_robust(*page)
+            found["self_normalised_doubly_robust"] = estimators.self_normalised_doubly_robust(*page)
             found["cascade_doubly_robust"] = estimators.cascade_doubly_robust(*both, t.predicted, t.expected, users)
     return found
+
+
+def _as_places(positions: Sequence[npt.ArrayLike], places: Sequence[Integers]) -> list[Integers]:
+    """Positions counted from 0, checked."""
+    found = [np.asarray(each, float) for each in positions]
+    if [each.shape for each in found] != [each.shape for each in places]:
+        raise DataError("positions have a number for each document shown")
+    for each in found:
+        if not ((each >= 1) & (each == np.floor(each))).all() or len(np.unique(each)) < len(each):
+            raise DataError(f"positions are different whole numbers from 1 on, not {each.tolist()}")
+    return [each.astype(np.int64) - 1 for each in found]
 
 
 def _tabulate(
@@ -173,6 +195,8 @@ def _tabulate(
     target: Sequence[RankingPolicy],
     logging: Sequence[RankingPolicy] | None,
     features: Sequence[npt.ArrayLike] | None,
+    places: Sequence[Integers],
+    whole: bool,
 ) -> _Tables:
     shape = len(log), max(len(impression.items) for impression in log)
     t = _Tables(
@@ -180,18 +204,20 @@ def _tabulate(
         target_at=np.ones(shape), predicted=np.zeros(shape), expected=np.zeros(shape), expected_page=np.zeros(shape[0]),
     )  # fmt: skip
     models = None if features is None or logging is None else GainModel.halves(log, features)
-    place_table = _PlaceTables(shape[1])
+    place_table = _PlaceTables(1 + max(int(each.max(initial=0)) for each in places))
     for i, impression in enumerate(log):
         items, k = impression.items, len(impression.items)
         diagonal = np.arange(k)
         t.gains[i, :k] = impression.gains
-        t.target_at[i, :k] = place_table(target[i])[items, diagonal]
+        t.target_at[i, :k] = place_table(target[i])[items, places[i]]
         if logging is None:
             assert impression.propensities is not None
             t.logged_at[i, :k] = impression.propensities
             continue
+        t.logged_at[i, :k] = place_table(logging[i])[items, places[i]]
+        if not whole:
+            continue
         t.logged[i, :k], t.target[i, :k] = logging[i].draws(items), target[i].draws(items)
-        t.logged_at[i, :k] = place_table(logging[i])[items, diagonal]
         if models is not None and features is not None:
             table = models[i].predict(features[i])[:, :k]
             t.predicted[i, :k] = table[items, diagonal]

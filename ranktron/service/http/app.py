@@ -67,7 +67,10 @@ def routes(service: RankingService, tokens: Tokens | None = None, telemetry: Tel
     paths: dict[str, list[Action]] = {}
     for action in table:
         paths.setdefault(action.path, []).append(action)
-    return [Route(path, Endpoint(at, authenticator, telemetry), methods=None) for path, at in paths.items()]
+    return [  # a user's id may contain slashes
+        Route(path.replace("{user}", "{user:path}"), Endpoint(at, authenticator, telemetry), methods=None)
+        for path, at in paths.items()
+    ]
 
 
 _STATUSES = {
@@ -110,7 +113,12 @@ def document(actions: Sequence[Action]) -> dict[str, Any]:
 
 def _operation(action: Action, references: dict[Any, Any]) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 64}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1, "maxLength": 200 if name == "user" else 64},
+        }
         for name in re.findall(r"{(\w+)}", action.path)
     ]
     parameters += [{"name": name, "in": "query", "schema": dict(schema)} for name, schema in action.query.items()]

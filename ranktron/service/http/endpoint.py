@@ -7,6 +7,7 @@ response objects.
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
 import re
 import secrets
@@ -14,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMap
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -174,9 +175,18 @@ class Endpoint:
         try:
             return self.decoders[action.method].decode(body)
         except msgspec.ValidationError as error:
-            raise RequestError(422, "invalid", str(error)) from None
+            raise RequestError(422, "invalid", str(error) + _meant_field(str(error), action.takes)) from None
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             raise RequestError(400, "malformed", f"the body is not valid JSON: {error}") from None
+
+
+def _meant_field(complaint: str, kind: Any) -> str:
+    """The field of a request that an unknown one may stand for, as a question; empty if there is none like it."""
+    unknown = re.search(r"unknown field `(.*?)`$", complaint)  # of the request itself, not of an object within it
+    kinds = get_args(kind) or (kind,)
+    fields = [field for each in kinds for field in getattr(each, "__struct_encode_fields__", ())]
+    near = difflib.get_close_matches(unknown[1], fields, n=1, cutoff=0.5) if unknown else []
+    return f" (did you mean `{near[0]}`?)" if near else ""
 
 
 def _query(scope: Scope, known: Collection[str]) -> dict[str, str]:

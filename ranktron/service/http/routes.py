@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
+from ranktron.learners.per_user import MAX_USERS
 from ranktron.service.http.endpoint import BYTES, Action, Content, answer_in_turns, read_in_turns
 from ranktron.service.ingest import ingestion as i
 from ranktron.service.replication.journal_feed import FollowRequest, RoundsRequest, decode_message, encode_message
@@ -33,6 +34,7 @@ _ONE = "/v1/rankers/{name}"
 _START: dict[str, dict[str, Any]] = {  # of a model file
     "as": {"type": "string", "description": "online algorithm that starts from the weights of the model file"},
     "trust": {"type": "number", "exclusiveMinimum": 0, "description": "with `as`: how far weights may go from these"},
+    "per": {"enum": ["user"], "description": "with `as`: each user has weights of their own on top of everybody's"},
 }
 _EXPERIMENT = "/v1/experiments/{name}"
 
@@ -141,8 +143,10 @@ def _version_actions(service: RankingService) -> list[Action]:
     def release(name: str, version: str) -> Any:
         return service.release(name, _number(version, "unknown_version", "versions are whole numbers"))
 
-    versions, why = f"{_ONE}/versions", "Start from a trained model, or from its weights"
+    versions, forget = f"{_ONE}/versions", "Forget a user, and what was learnt from them"
+    why = "Start from a trained model, or from its weights"
     return [
+        Action("DELETE", f"{_ONE}/users/{{user}}", forget, "admin", None, m.ForgetAnswer, service.forget),
         Action("GET", f"{_ONE}/model", "The model file", "rank", None, bytes, model),
         Action("POST", f"{_ONE}/model", why, "admin", bytes, m.RankerAnswer, start, query=_START),
         Action("GET", versions, "The kept versions", "rank", None, m.VersionsAnswer, service.versions),
@@ -203,11 +207,11 @@ def _server_actions(service: RankingService, telemetry: Telemetry) -> list[Actio
 
 def _new_start(query: dict[str, str]) -> NewStart | None:
     """The learner that starts from the weights of a model file; None for the model itself."""
+    if query.get("per", "user") != "user":
+        raise RequestError(422, "bad_query", f"`per` must be user, not {query['per']!r}")
     if "as" not in query:
-        if "trust" in query:
-            raise RequestError(
-                422, "bad_query", "`trust` is a distance from a start: name the learner that starts, with `as`"
-            )
+        if query:
+            raise RequestError(422, "bad_query", "`trust` and `per` are of a learner that starts: name it, with `as`")
         return None
     try:
         trust = float(query["trust"]) if "trust" in query else None
@@ -215,7 +219,7 @@ def _new_start(query: dict[str, str]) -> NewStart | None:
         trust = nan
     if trust is not None and not 0.0 < trust < inf:
         raise RequestError(422, "bad_query", f"`trust` must be a number above 0, not {query['trust']!r}")
-    return NewStart(query["as"], trust)
+    return NewStart(query["as"], trust, MAX_USERS if "per" in query else 0)
 
 
 def _number(text: str, code: str, complaint: str) -> int:

@@ -113,12 +113,16 @@ class JournalFeed:
         self._last_request = float("-inf")  # monotonic time of the last request of any follower; set by `follow`
         self._entry_added = asyncio.Event()  # wakes long polls; `add` sets it once and replaces it by a new one
 
-    def add(self, live: LiveRanker, entry: FeedEntry) -> None:
-        """Buffers an entry that is on disk, just before it is applied."""
+    def add(self, live: LiveRanker, entry: FeedEntry | None) -> None:
+        """Buffers an entry that is on disk, just before it is applied; without one, followers load a copy anew."""
         if monotonic() - self._last_request > _FOLLOWER_TIMEOUT:
             self._recent.clear()
             self._bytes.clear()
             self._writer.followed = None
+            return
+        if entry is None:
+            self._recent.pop(live.incarnation, None)
+            self._bytes.pop(live.incarnation, None)
             return
         recent = self._recent.setdefault(live.incarnation, deque())
         recent.append(entry)

@@ -19,13 +19,18 @@ class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
     """An entry of the journal: a change of the weights.
 
     `kind` is the type of `body`: "feedback", the labels of a round; "gains", gains of a round after its first answer
-    (`LaterGains`); "full", a list with all labels; "model", a new model; "nothing", which replaces a damaged entry.
+    (`LaterGains`); "full", a list with all labels; "model", a new model; "forget", the model after a person was
+    forgotten; "nothing", which replaces a damaged or erased entry.
     """
 
     kind: str
     round: int
     at: float
     body: bytes
+
+
+REPLACING = ("model", "forget")
+"""The kinds of entries that replace the model."""
 
 
 class FeedEntry(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ranktron import __version__
 from ranktron.errors import DataError
@@ -19,6 +19,7 @@ from ranktron.store.promises import CallerThread, Promise
 
 Done = Callable[[Any], None]
 Failed = Callable[[BaseException], None]
+_T = TypeVar("_T")
 
 
 FORMAT = 1  # of journals; other formats are refused
@@ -161,13 +162,21 @@ class AdvanceSource(NamedTuple):
     dead: tuple[tuple[int, str, bytes], ...] = ()
 
 
+class Erase(NamedTuple):
+    """Erases the bodies of entries and the rounds that a person has seen; checksums of entries stay, for the chain."""
+
+    ranker: int
+    versions: Sequence[int]
+    rounds: Sequence[int]
+
+
 class Call(NamedTuple):
     """Calls a function on the writer's thread, after all earlier jobs; a write that it returns is executed."""
 
     function: Callable[[], Write | None]
 
 
-Write = AddRanker | Reserve | Settle | RecordClock | RemoveRanker | DropRounds | Prune | AdvanceSource | Call
+Write = AddRanker | Reserve | Settle | RecordClock | RemoveRanker | DropRounds | Prune | AdvanceSource | Erase | Call
 
 
 @dataclass(frozen=True)
@@ -228,8 +237,11 @@ class Journal(Protocol):
         """The version of the last entry; 0 if there is none."""
         ...
 
-    def entries(self, ranker: int) -> Iterator[Logged]:
-        """The entries in order, each with the round that it answers; read in pages."""
+    def entries(self, ranker: int, after: int = 0) -> Iterator[Logged]:
+        """The entries after a version in order, each with the round that it answers; read in pages.
+
+        Once the writer has started, on any thread, as of the last commit.
+        """
         ...
 
     def before_answers(self, ranker: int, count: int) -> int:
@@ -280,6 +292,10 @@ class Journal(Protocol):
 
     def create_future(self) -> Promise[Any]:
         """A promise of the caller's thread; only after the writer has started."""
+        ...
+
+    def offload(self, function: Callable[[], _T]) -> Promise[_T]:
+        """Runs a function on another thread, for the caller's thread to wait for."""
         ...
 
     def put(self, *jobs: Job | Append) -> None:

@@ -268,6 +268,12 @@ class PostgresDatabase:
         with _journal_errors(), self._connection.cursor() as cursor:
             cursor.executemany(_translate(statement), rows)
 
+    def overwrite_deleted(self) -> None:
+        """Nothing to do: what is deleted goes with the next `VACUUM`."""
+
+    def scrub(self) -> None:
+        """Nothing to do."""
+
     def look_up(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._reader.execute(statement, values)
 

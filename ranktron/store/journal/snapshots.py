@@ -105,6 +105,12 @@ class Snapshots:
             self._reject(version, reason)
         return None
 
+    def remove_unpinned(self, before: int) -> None:
+        """Deletes the snapshots below a version, except pinned ones; for logs that are complete without them."""
+        for old in self._with("snapshot"):
+            if old < before:
+                (self.folder / f"{old:016d}.snapshot").unlink(missing_ok=True)
+
     def clear(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 

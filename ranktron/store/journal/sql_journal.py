@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from random import SystemRandom
 from time import sleep
-from typing import Any
+from typing import Any, TypeVar
 
 from ranktron.errors import DataError
 from ranktron.store.journal.folder_lock import FolderLock
@@ -29,6 +29,7 @@ from ranktron.store.journal.journal import (
     Call,
     Done,
     DropRounds,
+    Erase,
     Failed,
     Job,
     JournalError,
@@ -71,6 +72,7 @@ _BATCH_WINDOW = 0.005  # seconds that an open round waits for others to share a 
 RETRY_INTERVAL = 0.1  # seconds between attempts after a failed commit
 
 Task = Job | StoreRound | Append
+_T = TypeVar("_T")
 
 
 class GroupCommit(ABC):
@@ -108,6 +110,10 @@ class GroupCommit(ABC):
     def create_future(self) -> Promise[Any]:
         assert self._caller is not None
         return self._caller.create_future()
+
+    def offload(self, function: Callable[[], _T]) -> Promise[_T]:
+        assert self._caller is not None
+        return self._caller.run_in_executor(None, function)
 
     def put(self, *jobs: Job | Append) -> None:
         self._jobs.extend(jobs)  # one call, so that the writer takes all of them into one commit
@@ -245,10 +251,11 @@ class SQLJournal(GroupCommit):
         with self._database.explained():
             return find_end(self._database, self._known[ranker].row)[0]
 
-    def entries(self, ranker: int) -> Iterator[Logged]:
+    def entries(self, ranker: int, after: int = 0) -> Iterator[Logged]:
         incarnation = self._known[ranker].row.incarnation
         base, before = ranker * CAPACITY, None
-        at = last = base
+        at = last = base + after
+        at += after > 0
         while rows := self._page(at, base + CAPACITY):
             for key, body, answers, checksum, shown, shown_checksum in rows:
                 if key == base + 1:
@@ -272,8 +279,11 @@ class SQLJournal(GroupCommit):
         return 0
 
     def _page(self, first: int, end: int) -> list[Any]:
+        values = first, end, _PAGE_SIZE
+        if self._thread is not None:  # the writer alone uses the connection
+            return self._database.look_up(ENTRIES, values)
         with self._database.explained():
-            rows: list[Any] = self._database.execute(ENTRIES, (first, end, _PAGE_SIZE)).fetchall()
+            rows: list[Any] = self._database.execute(ENTRIES, values).fetchall()
         return rows
 
     def open_rounds(self, ranker: int) -> list[tuple[int, bytes | None]]:
@@ -353,6 +363,8 @@ class SQLJournal(GroupCommit):
 
     def _write_jobs(self, jobs: list[Task]) -> list[tuple[Done | None, Any]]:
         outcomes: list[tuple[Done | None, Any]] = self._commit(lambda: self._write_batch(jobs))
+        if any(isinstance(job, Job) and isinstance(job.write, Erase) for job in jobs):
+            self._database.scrub()
         return outcomes
 
     def _commit(self, work: Callable[[], Any]) -> Any:
@@ -449,7 +461,9 @@ class SQLJournal(GroupCommit):
             self._known[write.ranker] = self._known[write.ranker]._replace(at=write.at)
         if isinstance(write, Reserve | Settle | RemoveRanker):
             self._change_row(write)
-        if isinstance(write, RemoveRanker | DropRounds | Prune):
+        if isinstance(write, Erase):
+            self._database.overwrite_deleted()
+        if isinstance(write, RemoveRanker | DropRounds | Prune | Erase):
             for statement, rows in deletions(write):
                 self._database.executemany(statement, rows)
         return None

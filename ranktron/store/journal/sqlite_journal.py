@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,14 @@ class SQLiteDatabase:
 
     def snapshots(self, ranker: int, keep: int) -> Snapshots:
         return Snapshots(self.folder, ranker, keep)
+
+    def overwrite_deleted(self) -> None:
+        self.connection.execute("PRAGMA secure_delete = ON")
+
+    def scrub(self) -> None:
+        with suppress(sqlite3.Error):  # the WAL is also emptied by the last close
+            self.connection.execute("PRAGMA secure_delete = OFF")
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         self.connection.close()

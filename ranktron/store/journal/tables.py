@@ -10,7 +10,8 @@ from zlib import crc32
 
 import msgspec
 
-from ranktron.store.journal.journal import CAPACITY, AdvanceSource, DropRounds, JournalError, Prune, RemoveRanker
+from ranktron.store.journal.entries import JournalEntry, encode
+from ranktron.store.journal.journal import CAPACITY, AdvanceSource, DropRounds, Erase, JournalError, Prune, RemoveRanker
 from ranktron.store.journal.snapshots import Snapshots
 
 ENTRIES = """
@@ -22,6 +23,7 @@ OPEN_ROUNDS = """
 SELECT key, CAST(body AS BLOB), checksum FROM rounds WHERE key >= ? AND key < ?
 AND key NOT IN (SELECT round FROM entries WHERE key >= ? AND key < ? AND round IS NOT NULL) ORDER BY key
 """
+ERASED = encode(JournalEntry("nothing", 0, 0.0, b"erased"))  # the body of an erased entry
 MAX_DEAD_LETTERS = 10_000  # per source; older ones are deleted
 ACCEPTED = "SELECT version, digest FROM accepted WHERE key = ?"
 LAST_ROUNDS = """
@@ -78,6 +80,14 @@ class Database(Protocol):
         """The snapshots of a ranker."""
         ...
 
+    def overwrite_deleted(self) -> None:
+        """From now on, what is deleted in this transaction is overwritten, where the database can."""
+        ...
+
+    def scrub(self) -> None:
+        """After such a transaction: removes what was deleted from the database's own log, where it can."""
+        ...
+
     def close(self) -> None: ...
 
     @property
@@ -86,7 +96,7 @@ class Database(Protocol):
         ...
 
 
-def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[Any]]]:
+def deletions(write: RemoveRanker | DropRounds | Prune | Erase) -> list[tuple[str, list[Any]]]:
     """The deletions of a write: SQL statements, each with its rows of values."""
     base = write.ranker * CAPACITY
     if isinstance(write, RemoveRanker):
@@ -95,6 +105,13 @@ def deletions(write: RemoveRanker | DropRounds | Prune) -> list[tuple[str, list[
         return [(f"DELETE FROM {table} WHERE key >= ? AND key < ?", [span]) for table in tables]
     if isinstance(write, DropRounds):
         return [("DELETE FROM rounds WHERE key = ?", [(base + number,) for number in write.numbers])]
+    if isinstance(write, Erase):
+        rounds = [(base + number,) for number in write.rounds]
+        return [
+            ("UPDATE entries SET body = ?, round = NULL WHERE key = ?", [(ERASED, base + v) for v in write.versions]),
+            ("DELETE FROM rounds WHERE key = ?", rounds),
+            ("DELETE FROM accepted WHERE key = ?", rounds),
+        ]
     old = min(write.old, write.settled)
     answered = "SELECT round FROM entries WHERE key > ? AND key <= ?"
     oldest = "SELECT key, expires FROM accepted WHERE key >= ? AND key < ? ORDER BY key LIMIT 20000"
@@ -208,7 +225,9 @@ def chain_checksum(key: int, body: bytes, answers: int | None, before: int) -> i
 
 
 def is_intact(key: int, body: Any, answers: Any, checksum: Any) -> bool:
-    """Whether an entry is intact."""
+    """Whether an entry is intact. An erased one keeps its checksum, to which the next entry is chained."""
+    if body == ERASED:
+        return isinstance(checksum, int) and answers is None
     if not isinstance(body, bytes) or not isinstance(checksum, int) or not isinstance(answers, int | None):
         return False
     return _own(key, body, answers, checksum >> 32 & _HALF) == own_half(checksum)

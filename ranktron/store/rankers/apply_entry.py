@@ -14,6 +14,7 @@ import numpy as np
 
 from ranktron.errors import DataError
 from ranktron.store.journal.entries import (
+    REPLACING,
     Answered,
     FeedbackItems,
     JournalEntry,
@@ -45,7 +46,7 @@ def apply(live: LiveRanker, entry: JournalEntry, version: int, model: Model | No
     shown = None if body is None else open_rounds.unpack(body)
     loss = _learn(live, entry, version, model) if shown is None else learn_shown(live, version, shown, feedback)
     live.version = version
-    if entry.kind == "model":
+    if entry.kind in REPLACING:
         live.closed = False
     result = Result(loss is not None, version, loss if loss is None or isfinite(loss) else None)
     if body is not None:
@@ -53,7 +54,7 @@ def apply(live: LiveRanker, entry: JournalEntry, version: int, model: Model | No
         live.rounds.unwritten.pop(entry.round, None)
         remember(live, entry, result, body)
     try:
-        if entry.kind not in ("model", "nothing"):
+        if entry.kind not in (*REPLACING, "nothing"):
             live.note_update()
         count(live, entry, shown, feedback)
     except Exception:  # statistics are for display: the update stands
@@ -70,7 +71,8 @@ def learn_shown(live: LiveRanker, version: int, shown: StoredRound, feedback: Fe
     """The loss of feedback on a round; None if the learner refused it."""
     places, labels, _ = zip(*feedback, strict=True)
     received = Feedback._make((np.array(places), np.array(labels, float)))  # validated when the request came
-    return _try_learn(live, version, lambda: live.learner.learn_pending(shown.pending(live.mapped), received))
+    learner = live.learner.of(shown.user)
+    return _try_learn(live, version, lambda: learner.learn_pending(shown.pending(live.mapped), received))
 
 
 def _try_learn(live: LiveRanker, version: int, learn: Callable[[], float]) -> float | None:
@@ -92,7 +94,7 @@ def mark_unlearnt(live: LiveRanker, version: int) -> None:
 def _learn_entry(live: LiveRanker, entry: JournalEntry, model: Model | None) -> float:
     if entry.kind == "nothing":
         raise DataError("it replaces a damaged entry")
-    if entry.kind == "model":
+    if entry.kind in REPLACING:
         _replace_model(live, Model.from_bytes(entry.body) if model is None else model, entry.round)
         return 0.0
     rows, labels = decode(entry.body)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from ranktron.store.errors import RequestError, round_gone
+from ranktron.store.errors import RequestError, round_gone, unknown_round
 from ranktron.store.journal.entries import (
     Answered,
     FeedbackItems,
@@ -42,7 +42,7 @@ def check_feedback(live: LiveRanker, request: FeedbackRequest, sealed: bytes | N
     body = live.rounds.open.get(number, sealed)
     if body is None:
         if number >= live.rounds.next:
-            raise RequestError(404, "unknown_round", f"round {request.round} does not exist")
+            raise unknown_round(request.round)
         raise round_gone(request.round, number in live.rounds.answered_ever, live.rounds.answered_ever.knows(number))
     live.check_open()
     _check_learns(live)

@@ -11,7 +11,7 @@ from ranktron.data import serialization
 from ranktron.errors import DataError
 from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError, not_leader, not_written, unknown_ranker
-from ranktron.store.journal.entries import FeedEntry, JournalEntry, Result, encode
+from ranktron.store.journal.entries import REPLACING, FeedEntry, JournalEntry, Result, encode
 from ranktron.store.journal.journal import (
     Append,
     Call,
@@ -49,7 +49,7 @@ class JournalWriter:
 
     def __init__(self, journal: Journal, config: StoreConfig, live_rankers: Mapping[str, LiveRanker]) -> None:
         self.journal, self.config, self._live_rankers = journal, config, live_rankers
-        self.followed: Callable[[LiveRanker, FeedEntry], None] | None = None  # gets entries while there are followers
+        self.followed: Callable[[LiveRanker, FeedEntry | None], None] | None = None  # gets entries while followed
 
     def promise(self) -> Promise[Any]:
         """A new promise, of the kind that the caller's thread hands out."""
@@ -120,7 +120,7 @@ class JournalWriter:
                 live.rounds.open[entry.round] = sealed.body
             shown = live.rounds.open.get(entry.round) if entry.kind == "feedback" else None
             if self.followed is not None:
-                self.followed(live, FeedEntry(version, body, shown))
+                self.followed(live, None if entry.kind == "forget" else FeedEntry(version, body, shown))
             result = apply_entry.apply(live, entry, version, model)
             self.forget(live)
             if not future.done():
@@ -133,12 +133,12 @@ class JournalWriter:
 
         def failed(error: BaseException) -> None:
             live.rounds.unwritten.pop(answers, None)
-            live.closed = live.closed and entry.kind != "model"
+            live.closed = live.closed and entry.kind not in REPLACING
             if not future.done():
                 removed = isinstance(error, RemovedError)
                 future.set_exception(unknown_ranker(live.name) if removed else refusal(error))
 
-        live.closed = live.closed or entry.kind == "model"  # refuses rankings and feedback until it is applied
+        live.closed = live.closed or entry.kind in REPLACING  # refuses rankings and feedback until it is applied
         if answers is not None:
             live.rounds.unwritten[answers] = (entry, future)
         return Append(live.id, answers, body, done, failed, sealed), future
@@ -183,6 +183,8 @@ class JournalWriter:
                 live.snapshots.write(version, serialization.serialize({**content, "checksum": checksum}), pinned=pinned)
             except (DataError, OSError) as error:  # harmless: the journal is only not pruned
                 _logger.warning("no snapshot of %s: %s", live.name, error)
+                return None
+            if live.definition.history == "keep":
                 return None
             settled = live.snapshots.versions()[-2:-1]
             if not settled:

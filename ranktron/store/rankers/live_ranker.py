@@ -163,7 +163,7 @@ class LiveRanker:
         self.check_open()
         ids, X = [document.id for document in request.documents], self.matrix(request.documents)
         features = self.mapped(X)
-        ranking, places = self._ranking(features), {id: i for i, id in enumerate(ids)}
+        ranking, places = self._ranking(features, request.user), {id: i for i, id in enumerate(ids)}
         first = [places[document] for document in shown if document in places]
         if len(first) < len(shown) or len(set(first)) < len(first):
             raise RequestError(422, "wrong_order", "`shown` names documents of the list, each once")
@@ -176,7 +176,7 @@ class LiveRanker:
     def show(self, ids: Sequence[str], X: Matrix, query: str = "", user: str = "", *, stored: bool = True) -> ShownList:
         """Ranks documents whose features are prepared (`matrix`), and opens a round; `stored` unless it is sealed."""
         features = self.mapped(X)
-        return self._open_round(ids, X, features, self._ranking(features), query, user, stored=stored)
+        return self._open_round(ids, X, features, self._ranking(features, user), query, user, stored=stored)
 
     def best_order(self, documents: Sequence[Document]) -> Integers:
         """The documents by descending score, without exploration; opens no round."""
@@ -188,9 +188,9 @@ class LiveRanker:
         _check_finite(scores)
         return argsort_descending(scores)
 
-    def _ranking(self, features: Features) -> Ranking:
+    def _ranking(self, features: Features, user: str) -> Ranking:
         try:
-            return self.learner.rank(features, self.rounds.next)
+            return self.learner.of(user).rank(features, self.rounds.next)
         except DataError as error:
             raise RequestError(422, "not_rankable", str(error)) from None
 
@@ -205,11 +205,16 @@ class LiveRanker:
         *,
         stored: bool,
     ) -> ShownList:
+        if self.definition.history == "keep" and not user:
+            raise RequestError(422, "no_user", "this ranker can forget users (`history`): every ranking needs `user`")
         rounds = self.rounds
         scores = ranking.scores[ranking.order]
         _check_finite(scores)
         order = [ids[item] for item in ranking.order.tolist()]
-        pending = self.learner.pending(features, ranking, self.k)
+        learner = self.learner.of(user)
+        pending, weights = learner.pending(features, ranking, self.k), self._weights
+        if stored and learner is not self.learner and learner.ranking_weights is not None:
+            weights = learner.ranking_weights.tobytes()
         explained = self.config.explained if stored else 0  # rows only for explanations are not sealed
         rows = min(len(order), max(len(pending.shown), explained))
         propensities, top_rows = pending.propensities, X[ranking.order[:rows]]
@@ -224,13 +229,13 @@ class LiveRanker:
                 order[:rows],
                 scores[:rows].tobytes(),
                 top_rows.tobytes(),
-                self._weights if stored and self.map is None else b"",
+                weights if stored and self.map is None else b"",
                 pending.shown.tobytes(),
                 pending.drift.tobytes(),
                 pending.constant,
                 None if propensities is None else propensities.tobytes(),
                 () if propensities is None else propensities.shape,
-                self._contributions(top_rows) if stored else b"",
+                self._contributions(top_rows, weights) if stored else b"",
                 pending.columns.tobytes(),
                 user,
             )
@@ -277,11 +282,11 @@ class LiveRanker:
         """The features after the feature map, if any."""
         return X if self.map is None else self.map(X)
 
-    def _contributions(self, X: Matrix) -> bytes:
+    def _contributions(self, X: Matrix, weights: bytes) -> bytes:
         """The contributions of features to scores under a feature map; empty without one, where they are products."""
-        if self.curves is None or self.weights is None:
+        if self.curves is None or not weights:
             return b""
-        return self.curves.contributions(X, self.weights).tobytes()
+        return self.curves.contributions(X, np.frombuffer(weights)).tobytes()
 
     def drop(self, bytes_over: int = 0) -> None:
         """Drops the oldest rounds beyond the limits of number, age and bytes, except those being answered."""

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from hashlib import sha256
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ from ranktron.kernels.csr_rows import as_dense
 from ranktron.learners.base import BaseLearner
 from ranktron.learners.kernelized.rows import stored_documents
 from ranktron.learners.parameters import PRESETS
+from ranktron.learners.per_user import MAX_USERS, per_user
 from ranktron.learners.start import Start
 from ranktron.store.config import StoreConfig
 from ranktron.store.errors import RequestError
@@ -66,6 +67,11 @@ def blank_model(definition: Definition, config: StoreConfig) -> Model:
         learner = stored_algorithm(definition.algorithm).learner(len(names), definition.parameters)
     except DataError as error:
         raise RequestError(422, "bad_parameters", str(error)) from None
+    users = MAX_USERS if definition.per == "user" else 0
+    try:
+        learner = per_user(learner, users) if users else learner
+    except DataError as error:
+        raise RequestError(422, "bad_per", str(error)) from None
     _begin(learner, definition)
     if not learner.learns_online and not definition.model:
         raise RequestError(
@@ -82,6 +88,7 @@ def blank_model(definition: Definition, config: StoreConfig) -> Model:
         len(names),
         feature_names=tuple(names),
         scaler=scaler,
+        users=users,
     )
     if definition.close_after is not None and not learner.labels_received:
         why = f"{definition.algorithm} does not know what users saw: rounds without feedback teach it nothing"
@@ -100,7 +107,7 @@ def _begin(learner: BaseLearner, definition: Definition) -> None:
     weights, trust = definition.start, definition.trust
     if weights is None and trust is None:
         return
-    if not learner.starts:
+    if not learner.begins:
         instead = f"take one of {', '.join(starting_algorithms())}"
         raise RequestError(422, "bad_start", f"{definition.algorithm} does not start from given weights: {instead}")
     try:
@@ -111,11 +118,11 @@ def _begin(learner: BaseLearner, definition: Definition) -> None:
 
 
 class NewStart(NamedTuple):
-    """The learner to start from the weights of an uploaded model: an algorithm with the parameters, and `trust`."""
+    """The learner to start from the weights of an uploaded model: an algorithm, `trust`, and how many users."""
 
     algorithm: str
     trust: float | None = None
-    parameters: dict[str, Any] = {}  # noqa: RUF012 (read only)
+    users: int = 0
 
 
 class Upload(NamedTuple):
@@ -140,7 +147,7 @@ def read_upload(data: bytes, definition: Definition | None, config: StoreConfig,
     try:
         model = _read_model(data, None if definition is None else len(definition.features), config)
         if new is not None:
-            model = linear_start(model).model(new.algorithm, new.parameters, trust=new.trust)
+            model = linear_start(model).model(new.algorithm, trust=new.trust, users=new.users)
             data = model.to_bytes()
         definition = _define(model, sha256(data).hexdigest()) if definition is None else definition
         model = _check_fits(model, definition, config)

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.pending_rounds import EVERY, PendingRound
 from ranktron.store.config import StoreConfig
-from ranktron.store.errors import RequestError, deleted_rankers_round, foreign_round, round_gone
+from ranktron.store.errors import RequestError, deleted_rankers_round, foreign_round, round_gone, unknown_round
 from ranktron.store.journal.journal import CAPACITY
 from ranktron.types import Features, Floats, Matrix
 
@@ -248,7 +248,7 @@ class OpenRoundBook(Generic[_Waiting, _Answer]):
     def gone(self, number: int, public: int) -> RequestError:
         """The error for a round that is neither open nor remembered."""
         if number >= self.next:
-            return RequestError(404, "unknown_round", f"round {public} does not exist")
+            return unknown_round(public)
         return round_gone(public, number in self.answered_ever, self.answered_ever.knows(number))
 
     def excess(self, bytes_over: int = 0) -> list[int]:

@@ -123,8 +123,16 @@ class ReplayBatch:
 _entry = msgspec.msgpack.Decoder(JournalEntry)
 
 
-def replay(live: LiveRanker, journal: Journal, last: int, last_acknowledged: int) -> tuple[float, int | None]:
-    """Replays the entries up to version `last`; returns the latest time in them and the damaged version, if any.
+class Replayed(NamedTuple):
+    """The latest time in the entries, the version of a damaged last one, and of the last one that forgot a user."""
+
+    at: float
+    damaged: int | None
+    forgotten: int
+
+
+def replay(live: LiveRanker, journal: Journal, last: int, last_acknowledged: int) -> Replayed:
+    """Replays the entries up to version `last`.
 
     Only the last entry may be damaged, and only if its version is above `last_acknowledged`.
     """
@@ -137,17 +145,18 @@ def replay(live: LiveRanker, journal: Journal, last: int, last_acknowledged: int
             gc.enable()
 
 
-def _replay_entries(live: LiveRanker, journal: Journal, last: int, last_acknowledged: int) -> tuple[float, int | None]:
-    config, at, batch = live.config, 0.0, ReplayBatch(live)
-    last_batched = min(last - DRIFT - 1, journal.before_answers(live.id, config.max_remembered))
-    for version, body, shown in journal.entries(live.id):
+def _replay_entries(live: LiveRanker, journal: Journal, last: int, last_acknowledged: int) -> Replayed:
+    config, at, batch, forgotten = live.config, 0.0, ReplayBatch(live), 0
+    unremembered = journal.before_answers(live.id, config.max_remembered)
+    last_batched = min(last - DRIFT - 1, unremembered)
+    for version, body, shown in journal.entries(live.id, max(min(unremembered, live.version) - 1, 0)):
         if version > live.version + 1 or (body is None and version < last):
             damaged = min(version, live.version + 1)
             raise DataError(f"its log is damaged at version {damaged}, or the snapshot before it is")
         if body is None:  # the last entry
             if live.version < version <= last_acknowledged:
                 raise MissingEntriesError(f"its log is damaged at version {version}, which was acknowledged")
-            return at, version
+            return Replayed(at, version, forgotten)
         entry = _entry.decode(body)
         at = max(at, entry.at)
         if version <= live.version:
@@ -162,7 +171,8 @@ def _replay_entries(live: LiveRanker, journal: Journal, last: int, last_acknowle
             live.rounds.open[entry.round] = stored_round
         batch.learn()
         apply_entry.apply(live, entry, version)
-    return at, None
+        forgotten = version if entry.kind == "forget" else forgotten
+    return Replayed(at, None, forgotten)
 
 
 def _answered_round(live: LiveRanker, entry: JournalEntry, version: int, shown: bytes | None) -> bytes:
@@ -265,7 +275,7 @@ def recover_ranker(
 def _make_ranker(stored: StoredRanker, snapshots: Snapshots, config: StoreConfig) -> LiveRanker:
     """The untrained ranker of a stored definition."""
     definition = msgspec.json.decode(stored.definition, type=Definition)
-    model = blank_model(definition, _without_limits(config))
+    model = blank_model(definition, without_limits(config))
     live = LiveRanker(stored.id, stored.name, definition, model, config, snapshots, stored.next)
     live.incarnation, live.rounds.ids = stored.incarnation, RoundIds(stored.epochs)
     return live
@@ -280,7 +290,7 @@ def copied_ranker(
     return live
 
 
-def _without_limits(config: StoreConfig) -> StoreConfig:
+def without_limits(config: StoreConfig) -> StoreConfig:
     """The settings without limits, which apply to new rankers only."""
     no_limit = sys.maxsize
     return msgspec.structs.replace(
@@ -297,13 +307,14 @@ def _restore(live: LiveRanker, stored: StoredRanker, journal: Journal) -> None:
         if last < live.version:
             problem = f"its log ends at version {last}, but there is a snapshot of version {live.version}"
             raise DataError(f"{problem}: the log has lost its end, or the snapshot is of another copy; delete it then")
-    at, damaged = replay(live, journal, last, stored.last_acknowledged)
+    at, damaged, forgotten = replay(live, journal, last, stored.last_acknowledged)
     if damaged is not None:
         _drop_last_entry(live, journal, damaged)
     _reopen(live, journal, max(at, stored.at))
     with suppress(Exception):  # optional: it only loads kernels
         warm(live.model, live.k)
     live.snapshots.remove_drafts()
+    live.snapshots.remove_unpinned(forgotten)  # a crash came before it: they know the user
     journal.follow(live.id, live.version)
     live.stats.begin()
 

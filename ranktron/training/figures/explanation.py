@@ -37,10 +37,20 @@ class ExplainedList:
 
 
 def explanation_page(
-    model: Model, weights: Weights | None, explained: ExplainedList | None, top: int, more: Sequence[Piece] = ()
+    model: Model,
+    weights: Weights | None,
+    explained: ExplainedList | None,
+    top: int,
+    more: Sequence[Piece] = (),
+    about: Sequence[Piece] = (),
+    first: Sequence[Piece] = (),
 ) -> str:
-    """The page: ranking and weights, if there are any, for the first `top` documents, then the sections of `more`."""
-    pieces = [] if explained is None else [(f"Query {explained.qid}", list_piece(explained, top))]
+    """The page: what it is `about` (names and texts), the sections of `first`, the ranking of a query and the weights.
+
+    Of the query the first `top` documents are shown; the sections of `more` come last.
+    """
+    pieces = list(first)
+    pieces += [] if explained is None else [(f"Query {explained.qid}", list_piece(explained, top))]
     pieces += [] if weights is None else [("Weights", weights_piece(weights))]
     pieces += more
     title = (
@@ -52,14 +62,19 @@ def explanation_page(
     scaling = "as they are" if model.scaler is None else f"scaled ({model.scaler.name})"
     facts = [model.kind, f"{model.n_features:,} features, {scaling}"]
     facts += [] if model.map is None else [model.map.name]
-    facts += [f"{rounds:,} rounds"] if rounds else []
+    queries = model.record.get("queries")
+    passes = round(rounds / queries, 1) if queries else 0.0
+    trained = f"{queries:,} queries, {passes:g} pass{'es' * (passes != 1)}" if queries else f"{rounds:,} queries learnt"
+    facts += [trained] if rounds else []
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in about)
     sections = "".join(f"<section><h2>{escape(name)}</h2>\n{html}</section>\n" for name, html in pieces)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f'<header><h1>{escape(title)}</h1>\n<p class="facts">{escape(" · ".join(facts))}</p></header>\n'
+        f'<header><h1>{escape(title)}</h1>\n<p class="facts">{escape(" · ".join(facts))}</p>'
+        f"{f'<dl>{items}</dl>' if items else ''}</header>\n"
         f"{sections}</main>\n</body>\n</html>\n"
     )
 
@@ -195,6 +210,8 @@ h1{font-size:1.6rem;line-height:1.25;margin:0 0 .25rem;overflow-wrap:anywhere}
 h2{font-size:1.2rem;margin:2.25rem 0 .5rem;overflow-wrap:anywhere}
 .facts,.note{color:var(--soft);margin:.25rem 0 .75rem}
 .note{font-size:.9rem}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:.5rem 0}
+dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 svg{display:block;width:100%;height:1rem}
 .axis{stroke:var(--soft);stroke-width:1;vector-effect:non-scaling-stroke}
 .whisker{stroke:var(--ink);stroke-width:1.5;vector-effect:non-scaling-stroke}
@@ -218,7 +235,7 @@ i{display:inline-block;width:.7rem;height:.7rem;border-radius:2px;margin-right:.
 .between{padding:.35rem .75rem .35rem 1rem;margin-left:1rem;border-left:2px solid var(--line);color:var(--soft)}
 .chip{overflow-wrap:anywhere}.chip b{font-weight:600;font-variant-numeric:tabular-nums}
 .between .chip{color:var(--ink)}
-@media (max-width:34rem){h1{font-size:1.35rem}td,th{padding:.1rem .3rem}thead{display:none}
+@media (max-width:34rem){h1{font-size:1.35rem}td,th{padding:.1rem .3rem}.weights thead{display:none}
 .weights,.weights tbody{display:block}.weights tr{display:grid;grid-template-columns:1fr 8.5rem 5rem;padding:.2rem 0}
 .weights th:first-child{grid-column:1/-1;max-width:none;padding:0}td.bar{width:auto;padding-left:0}td{font-size:.9rem}}
 """ + "".join(f"i.c{k}{{background:{colour}}}rect.c{k}{{fill:{colour}}}" for k, colour in enumerate(COLOURS))

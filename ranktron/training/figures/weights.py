@@ -55,8 +55,8 @@ def _note(model: Model, spread: Spread, deviation: Floats | None) -> str:
         return "no spread over training: ranktron train and fit record it, from the 36th round on"
     rounds = model.learner().rounds
     late = rounds > spread.rounds * 1.125  # the next snapshot was due
-    words = f"about the last half of {spread.rounds if late else rounds:,} rounds"
+    words = f"about the last half of {spread.rounds if late else rounds:,} queries"
     if rounds > spread.rounds:
         words += f"; the last snapshot of the weights was taken after {spread.rounds:,}"
     words = f"spread of each weight over the last part of training ({words})"
-    return f"{words}; it has learnt from {rounds - spread.rounds:,} more rounds since" if late else words
+    return f"{words}; it has learnt from {rounds - spread.rounds:,} more queries since" if late else words

@@ -134,7 +134,12 @@ def test_frames(file):
         ("label,qid,a\n1,1,\n", "column 'a' is NULL in line 2"),
         ("label,qid,a\n1,1,1e39\n", "finite 32-bit number in column 'a', found 1e.39 in line 2"),
         ("label,qid,a\n-1,1,1\n", "expected a label >= 0, found -1.0 in line 2"),
-        ("1,2,3\n4,5,6\n", "expected the names of the columns in the first line, found '1,2,3'"),
+        ("1,2,3\n4,5,6\n", "expected the names of the columns in the first line, found '1,2,3': is that line missing"),
+        ("q blue,P1,14.18\nq red,P1,3\n", r"columns q blue, P1, 14\.18: .*'14.18' is a number: is the line with the"),
+        (
+            "q1,2,2\nq1,3,4\n",
+            "two columns are called '2'.*is a number: is the line with the names",
+        ),
         ("label,qid,a\n", "there is no document in it"),
     ],
 )

@@ -44,7 +44,15 @@ def test_what_cannot_be_read(tmp_path, how, content, message):
         getattr(io, f"read_{how}")(tmp_path / how)
 
 
-def test_names_with_blanks_are_not_written(tmp_path):
-    with pytest.raises(DataError, match="'a b' cannot be written to a TREC file"):
-        io.write_run({"q": {"a b": 1.0}}, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
+def test_blanks_in_ids_are_written_as_percent_20(tmp_path):
+    path = tmp_path / "run"
+    io.write_run({"red shoes": {"the\tfirst one": 1.0, "50%": 2.0}}, path, tag="my run")
+    assert path.read_text() == "red%20shoes Q0 50% 1 2.0 my%20run\nred%20shoes Q0 the%09first%20one 2 1.0 my%20run\n"
+    assert io.read_run(path) == {"red%20shoes": {"50%": 2.0, "the%09first%20one": 1.0}}
+    io.write_qrels({"red shoes": {"a b": 1}}, path)
+    assert io.read_qrels(path) == {"red%20shoes": {"a%20b": 1}}
+    for write in (io.write_run, io.write_qrels):
+        with pytest.raises(DataError, match="an empty id cannot be written"):
+            write({"": {"d": 1}}, path)
+        with pytest.raises(DataError, match="the ids 'a b' and 'a%20b' are both 'a%20b' in a TREC file"):
+            write({"q": {"a b": 1, "a%20b": 2}}, path)

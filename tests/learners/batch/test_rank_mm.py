@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ranktron
-from ranktron import DataError, RankMM, metric
+from ranktron import DataError, RankMM, Rounds, metric
 from ranktron.cli import main
 from ranktron.data.synthetic import Separable, WebSearch
 from ranktron.kernels.dense import score
@@ -42,6 +42,42 @@ def test_a_solution_is_as_close_as_it_says(loss, average):
     assert gaps == sorted(gaps, reverse=True)
     assert all(done.dual <= best * (1 + 1e-9) for done in found.history)
     assert [done.number for done in found.history] == list(range(1, len(found.history) + 1))
+
+
+def _unscaled(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 7, rng.integers(2, 5))
+    X = 100 * rng.normal(size=(sizes.sum(), rng.integers(2, 6)))
+    return Rounds.from_arrays(X, rng.integers(0, 4, sizes.sum()), group=sizes), 10.0 ** (seed % 4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_features_of_any_length_are_solved_to_the_gap(loss, monkeypatch):
+    most, open_gaps = 0, 0
+    for seed in range(12):
+        lists, C = _unscaled(seed)
+        found = solve_rank_mm(lists, C, loss)
+        assert found.converged
+        most = max(most, len(found.history))
+        dual = found.dual
+        w, margin = dual.recovered()
+        assert dual.weights.min() >= 0.0
+        assert dual.weights.sum(axis=1) == pytest.approx(np.ones(len(lists)))
+        assert margin - 0.5 * w @ w == pytest.approx(dual.value)
+        assert dual.value <= found.primal
+    assert most < 60
+    monkeypatch.setattr(rank_mm, "UNCORRECTED", 10**9)
+    for seed in range(12):
+        lists, C = _unscaled(seed)
+        open_gaps += not solve_rank_mm(lists, C, loss, max_iter=100).converged
+    assert open_gaps > 4  # passes alone do not solve these
+
+
+def test_corrections_are_left_out_where_features_are_too_many():
+    X = np.zeros((2, 2001), np.float32)
+    X[1, 0] = 1.0
+    assert make_dual(RankMMProblem(Rounds.from_arrays(X, [0, 1]))).passes_between_corrections == 0
+    assert make_dual(RankMMProblem(LISTS)).passes_between_corrections >= 1
 
 
 def test_it_stops_by_gap_by_passes_and_by_time(monkeypatch):

@@ -3,10 +3,22 @@
 import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import t as student
 
 from benchmarks.off_policy import drawn_policies, likelihood_intervals, measure, worlds
 from ranktron.metrics.off_policy import ips, self_normalised
-from ranktron.metrics.off_policy.likelihood import THRESHOLD, likelihood_interval
+from ranktron.metrics.off_policy.likelihood import likelihood_interval, threshold
+
+FEW = 0.5 * student.ppf(0.975, 30) ** 2
+
+
+@pytest.mark.parametrize("n", [5, 30, 100, 10_000])
+def test_the_threshold_is_that_of_students_t(n):
+    """Of n equal deviations among rows without any; below 30 it stays at that of 30."""
+    m = np.append(np.ones(n), np.zeros(50))
+    found = threshold(np.ones_like(m), m)
+    assert found == pytest.approx(0.5 * student.ppf(0.975, max(n, 30)) ** 2, rel=1e-4)
+    assert found == pytest.approx(threshold(np.ones_like(m), 7.0 * m))
 
 
 def divergence(p, q):
@@ -21,10 +33,10 @@ def test_of_equal_weights_it_is_the_likelihood_ratio_interval_of_a_coin(clicks):
     low, high = likelihood_interval(gains, np.ones(n), np.zeros(n), np.ones(n))
 
     def excess(v):
-        return n * divergence(rate, v) - THRESHOLD
+        return n * divergence(rate, v) - FEW
 
-    assert low == pytest.approx(brentq(excess, 1e-12, rate) if clicks else 0.0, abs=1e-9)
-    assert high == pytest.approx(brentq(excess, rate, 1 - 1e-12) if clicks < n else 1.0, abs=1e-9)
+    assert low == pytest.approx(brentq(excess, 1e-12, rate) if clicks else 0.0, abs=1e-5)
+    assert high == pytest.approx(brentq(excess, rate, 1 - 1e-12) if clicks < n else 1.0, abs=1e-5)
 
 
 def a_log(n=400, rate=0.03, seed=0):
@@ -39,13 +51,15 @@ def test_at_its_ends_the_best_bet_reaches_the_threshold(ratio):
     weights, clicks = a_log()
     divisors = weights if ratio else np.ones_like(weights)
     ends = likelihood_interval(weights * clicks, divisors, 0.0 * weights, weights)
-    assert ends[0] < (weights @ clicks) / divisors.sum() < ends[1]
+    value = (weights @ clicks) / divisors.sum()
+    assert ends[0] < value < ends[1]
+    wanted = threshold(np.ones_like(weights), weights * clicks - divisors * value)
     for end in ends:
         m = weights * clicks - divisors * end
         bounds = -1.0 / (weights - divisors * end).max(), -1.0 / (-divisors * end).min()
         best = minimize_scalar(lambda bet, m=m: -np.log1p(bet * m).sum(), bounds=bounds, method="bounded",
                                options={"xatol": 1e-10})  # fmt: skip
-        assert -best.fun == pytest.approx(THRESHOLD, rel=1e-4)
+        assert -best.fun == pytest.approx(float(wanted), rel=1e-4)
 
 
 def test_counted_rows_are_rows():

@@ -32,8 +32,10 @@ def test_every_estimator_finds_the_value(target):
     log = log_of(n)
     found = estimate_values(log, [target] * n, [LOGGING] * n, [X] * n)
     assert list(found) == [
-        *("ips", "self_normalised", "item_position", "reward_interaction", "doubly_robust", "cascade_doubly_robust"),
+        *("ips", "self_normalised", "item_position", "reward_interaction"),
+        *("direct", "doubly_robust", "self_normalised_doubly_robust", "cascade_doubly_robust"),
     ]
+    assert abs(found.pop("direct").value - truth(target)) < 0.2  # as wrong as a linear model
     for name, estimate in found.items():
         assert abs(estimate.value - truth(target)) < estimate.high - estimate.low, name  # four standard errors
         assert estimate.n == n
@@ -95,3 +97,23 @@ def test_bad_input_is_one_sentence():
         estimate_values(log, [LOGGING])
     with pytest.raises(DataError, match="1 impressions and 2 policies"):
         estimate_values(log, [LOGGING] * 2)
+
+
+def test_a_document_that_is_shown_alone_may_stand_anywhere():
+    """Only the second place is logged: the value is that of the second place."""
+    n, target = 2000, RankingPolicy(RELEVANCE, 0.5)
+    log = [Impression(each.items[1:2], each.gains[1:2], each.propensities[1:2]) for each in log_of(n)]
+    positions = [[2]] * n
+    found = estimate_values(log, [target] * n, [LOGGING] * n, [X] * n, positions=positions)
+    assert list(found) == ["item_position"]
+    at = [target.at_places(each.items, 2)[0, 1] / each.propensities[0] for each in log]
+    wanted = np.mean([w * each.gains[0] for w, each in zip(at, log, strict=True)])
+    assert found["item_position"].value == pytest.approx(wanted)
+    second = float(target.at_places(np.arange(5), 2)[:, 1] @ RELEVANCE / 2)
+    assert found["item_position"].low < second < found["item_position"].high
+    alone = estimate_values(log, [target] * n, positions=positions)
+    assert alone["item_position"].value == pytest.approx(wanted)
+    with pytest.raises(DataError, match="a number for each document"):
+        estimate_values(log, [target] * n, positions=[[1, 2]] * n)
+    with pytest.raises(DataError, match="different whole numbers"):
+        estimate_values(log, [target] * n, positions=[[0]] * n)

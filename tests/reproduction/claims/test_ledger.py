@@ -4,6 +4,7 @@ No verdict is typed anywhere: those of the rows follow from their values, those 
 """
 
 import json
+import re
 import tomllib
 from collections import Counter
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pytest
 
 from reproduction.datasets import DATASETS
 from reproduction.harness.reproduce import judge, select_papers
-from reproduction.harness.verdicts import DIFFERS, HOLDS, MISSING, AtLeast, AtMost, Near, Ordered, severity
+from reproduction.harness.verdicts import DIFFERS, HOLDS, MISSING, TOO_FEW, AtLeast, AtMost, Near, Ordered, severity
 from reproduction.report.ledger import CORRECTED, STAND_IN, WORDS, Statement, plain_verdict
 
 HERE = Path(__file__).parent
@@ -73,7 +74,7 @@ def words(statement, rows):
     needs = names and f"`{names}` (`python -m reproduction datasets`)."
     notes = {
         "Read": statement.corrected,
-        "Here": statement.here,
+        "Here": statement.outcome(rows),
         "On": statement.on and f"{statement.on}.",
         "Stand-in": stand_ins and "; ".join(stand_ins) + ".",
         "Needs": needs,
@@ -140,6 +141,33 @@ def test_the_ledger_is_whole():
     for paper, count in counts.items():
         numbers = [int(one.item.split()[0]) for one in statements() if one.paper == paper]
         assert numbers == list(range(1, count + 1))
+
+
+def test_no_measured_number_is_typed():
+    """What came out is computed from rows: a decimal of its own in a sentence could contradict them."""
+    rows = stored_rows()
+    for one in statements():
+        typed = re.findall(r"\d\.\d+", re.sub(r"\{[^}]*\}|@\d+|LETOR \d\.\d", "", one.here))
+        assert not typed, f"{one.paper} {one.item}: {typed}"
+        assert "{" not in one.outcome(rows)
+    with pytest.raises(KeyError):
+        replace(one, here="{no such row}").outcome(rows)
+
+
+@pytest.mark.parametrize("few", [2, 3, 5])
+def test_fewer_seeds_never_have_another_verdict_than_all(few):
+    """Of the stored rows the first seeds: a plain judgement of these contradicts some of the full ones, ours none."""
+    rows = {(row["paper"], row["item"]): row for row in stored_rows() if row["values"]}
+    plain = 0
+    for key, (experiment, claim) in claims_in_code().items():
+        row = rows.get(key)
+        if row is None or all(series.seeds <= few for series in experiment.series):
+            continue
+        values = {name: each[:few] for name, each in row["values"].items()}
+        plain += judge(claim.rule, values)["verdict"] != row["verdict"]
+        found = judge(claim.rule, values, same_runs=True)["verdict"]
+        assert found in (TOO_FEW, row["verdict"]), key
+    assert plain > 5
 
 
 def test_every_claim_has_its_check(tests):

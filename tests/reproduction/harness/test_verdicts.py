@@ -9,12 +9,14 @@ from reproduction.harness.verdicts import (
     HOLDS,
     OTHER_LEVEL,
     REPRODUCED,
+    TOO_FEW,
     AtLeast,
     AtMost,
     InSettings,
     Near,
     Ordered,
     in_settings,
+    judge_few,
     standard_deviation,
     worst,
 )
@@ -122,3 +124,35 @@ def test_a_bound_is_broken_by_one_seed():
     assert AtMost(0.99)(values).verdict == DIFFERS
     assert AtLeast(0.2)(values).verdict == HOLDS
     assert AtLeast(0.3)(values).verdict == DIFFERS
+
+
+class TestFewerRuns:
+    """A quick run has the verdict of the full one, or says that it cannot know it."""
+
+    def judged(self, rule, same_runs=True, **values):
+        return judge_few(rule, {name: np.array(each) for name, each in values.items()}, same_runs).verdict
+
+    def test_an_order_needs_a_gap_beyond_its_interval(self):
+        order = Ordered(("a", "b"))
+        assert self.judged(order, a=seeds(1.0, 0.1, 3), b=seeds(0.0, 0.0, 3)) == REPRODUCED
+        assert self.judged(order, a=seeds(-1.0, 0.1, 3), b=seeds(0.0, 0.0, 3)) == DIFFERS
+        for mean in (0.15, -0.15):  # more than twice the standard error, of 0.058: enough in a full run
+            assert Ordered(("a", "b"))({"a": seeds(mean, 0.1, 3), "b": np.zeros(3)}).verdict != CANNOT_TELL
+            assert self.judged(order, a=seeds(mean, 0.1, 3), b=seeds(0.0, 0.0, 3)) == TOO_FEW
+        assert self.judged(order, a=[1.0, 1.0], b=[0.0, 0.0]) == TOO_FEW
+        assert self.judged(order, same_runs=False, a=seeds(1.0, 0.1, 3), b=seeds(0.0, 0.0, 3)) == TOO_FEW
+
+    def test_a_number_needs_to_lie_inside_or_outside_with_its_interval(self):
+        near = Near("a", {"a": 0.5, "b": 0.1}, tolerance=0.05)
+        assert self.judged(near, a=seeds(0.5, 0.005), b=[0.1]) == REPRODUCED
+        assert self.judged(near, a=seeds(0.5, 0.03), b=[0.1]) == TOO_FEW
+        assert self.judged(near, a=seeds(0.05, 0.01), b=[0.1]) == DIFFERS
+
+    def test_a_bound_that_is_kept_widely_holds_and_an_exception_stays_one(self):
+        assert self.judged(AtMost(1.0), same_runs=False, a=[0.1, 0.2, 0.15]) == HOLDS
+        assert self.judged(AtMost(1.0), a=[0.5, 0.95, 0.7]) == TOO_FEW
+        assert self.judged(AtMost(1.0), a=[0.5, 1.5, 0.7]) == DIFFERS
+        assert self.judged(AtMost(1.0), same_runs=False, a=[0.5, 1.5, 0.7]) == TOO_FEW
+        assert self.judged(AtLeast(1.0), a=[2.0, 2.1]) == HOLDS
+        assert self.judged(InSettings(), a=[1.0], b=[0.0]) == in_settings(1, 2)
+        assert self.judged(InSettings(), same_runs=False, a=[1.0], b=[0.0]) == TOO_FEW

@@ -58,9 +58,8 @@ class Visitor(User):
 def define_experiment(port):
     for arm, seed in zip(ARMS, (5, 6), strict=True):
         parameters = {**PARAMETERS, "seed": seed}
-        define_ranker(
-            port, f"/v1/rankers/{arm}", {"features": ["a", "b", "c", "d"], "parameters": parameters, "scale": "none"}
-        )
+        body = {"features": ["a", "b", "c", "d"], "algorithm": "topk", "parameters": parameters, "scale": "none"}
+        define_ranker(port, f"/v1/rankers/{arm}", body)
     define_ranker(port, "/v1/experiments/test", {"arms": [{"ranker": arm} for arm in ARMS], "seed": 3, "k": 2})
 
 

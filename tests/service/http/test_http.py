@@ -526,3 +526,19 @@ def test_learners_without_a_page_take_labels(talk, lists):
     shown = talk.rank(X)
     assert clicked(talk, shown["round"], [shown["ranking"][0]["id"]], 409) == "learns_from_labels"
     assert talk.answer(shown)["learned"]
+
+
+def test_what_is_wrong_with_a_request_names_the_fix(talk):
+    def complaint(what, body):
+        answer = talk.request(
+            "POST", f"/v1/rankers/shop/{what}", msgspec.json.encode(body), content_type="application/json"
+        )
+        return msgspec.json.decode(answer.content)["error"]["message"]
+
+    talk.make()
+    documents = [{"id": "a", "features": [1.0, 2.0, 3.0]}]
+    for wrong, meant in (("docs", "documents"), ("Documents", "documents"), ("xyz", None)):
+        hint = f" (did you mean `{meant}`?)" if meant else ""
+        assert complaint("rank", {wrong: documents}) == f"Object contains unknown field `{wrong}`{hint}"
+    unknown = complaint("feedback", {"round": 99, "labels": {"a": 1}})
+    assert unknown == "round 99 does not exist: send the `round` that came with the ranking"

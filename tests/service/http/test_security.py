@@ -34,6 +34,7 @@ NEEDED = {
     ("GET", f"{ONE}/versions"): ("rank", None),
     ("POST", f"{ONE}/versions"): ("admin", None),
     ("DELETE", f"{ONE}/versions/1"): ("admin", None),
+    ("DELETE", f"{ONE}/users/u1"): ("admin", None),
     ("POST", f"{ONE}/rollback"): ("admin", {"version": 0}),
     ("POST", f"{ONE}/model"): ("admin", None),
     ("PUT", TRIAL): ("admin", {"arms": [{"ranker": "shop"}], "method": "apprentice"}),
@@ -80,7 +81,10 @@ def test_the_table_above_is_complete(talk):
         (method, path.replace("shop", "{name}").replace("/0", "/{round}").replace("/1", "/{version}"))
         for method, path in NEEDED
     }
-    known = {(method, path.replace("other", "{name}").replace("clicks", "{source}")) for method, path in known} | OPEN
+    known = {
+        (method, path.replace("other", "{name}").replace("clicks", "{source}").replace("/u1", "/{user}"))
+        for method, path in known
+    } | OPEN
     assert {(method.upper(), path) for path, methods in paths.items() for method in methods} == known - {
         ("GET", "/openapi.json")
     }

@@ -123,7 +123,7 @@ async def same(site, follower, name="shop"):
     return copy
 
 
-DEFINITION = {"features": ["a", "b", "c"], "parameters": {"k": 2, "explore": 0.5, "seed": 3}}
+DEFINITION = {"features": ["a", "b", "c"], "algorithm": "topk", "parameters": {"k": 2, "explore": 0.5, "seed": 3}}
 
 
 def test_followers_have_the_leaders_weights_to_the_bit_and_their_rounds_are_answered_anywhere(tmp_path):

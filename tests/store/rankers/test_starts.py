@@ -81,6 +81,8 @@ def send_json(talk, definition, name="shop"):
         ({"start": {"ag": 1.0}}, "bad_start"),
         ({"algorithm": "pairwise"}, "bad_start"),
         ({"trust": 0.0}, "invalid"),
+        ({"per": "ranker"}, "invalid"),
+        ({"per": "user", "algorithm": "topk", "start": None, "trust": None}, "bad_per"),
         ({"trust": -1.0}, "invalid"),
         ({"start": {"age": "much"}}, "invalid"),
     ],
@@ -136,6 +138,7 @@ def test_the_same_start_twice_is_one_ranker(talk, trained):
         ("as=pdgd&trust=much", "bad_query"),
         ("as=pdgd&trust=inf", "bad_query"),
         ("trust=2", "bad_query"),
+        ("as=pdgd&per=ranker", "bad_query"),
         ("as=pdgd&as=topk", "bad_query"),
         ("like=pdgd", "bad_query"),
     ],
@@ -144,6 +147,12 @@ def test_impossible_questions_are_refused_in_a_sentence(talk, trained, query, co
     status, answer = send(talk, "PUT", f"/v1/rankers/shop?{query}", trained.to_bytes())
     assert (status, answer["error"]["code"]) == (422, code)
     assert talk.ask("GET", "/v1/rankers")["rankers"] == []
+
+
+def test_a_model_file_starts_a_learner_with_weights_of_users_own(talk, trained):
+    assert send(talk, "PUT", "/v1/rankers/shop?as=pdgd&per=user", trained.to_bytes())[0] == 200
+    assert model_of(talk).users == 100_000
+    assert send(talk, "PUT", "/v1/rankers/other?as=topk&per=user", trained.to_bytes())[0] == 422
 
 
 def test_a_definition_takes_no_question(talk):
