@@ -288,6 +288,11 @@ def test_doubly_robust_intervals_count_predictions_and_errors():
         found = estimator(gains, logged, target, predicted, expected)
         error = np.std(expected + weights * gains[:, 0]) / np.sqrt(3000)
         assert (found.high - found.low) / (2 * 1.96 * error) == pytest.approx(1.0, abs=0.03)
+    along = weights * gains[:, 0]  # predictions that go along with the errors add to them
+    for estimator in (doubly_robust, self_normalised_doubly_robust):
+        found = estimator(gains, logged, target, predicted, along)
+        error = 2 * np.std(along) / np.sqrt(3000)
+        assert (found.high - found.low) / (2 * 1.96 * error) == pytest.approx(1.0, abs=0.2)
 
 
 def test_the_direct_method_has_no_interval():
