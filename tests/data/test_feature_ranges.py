@@ -159,7 +159,20 @@ def test_at_most_one_of_twenty_clean_splits_of_real_data_warns(name, data_dir):
     assert sum(clean_warnings(rounds, size, 20) for size in (ENOUGH, 50)) <= 2
 
 
+def test_a_small_change_is_no_drift_however_significant():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 2))
+    X[10_000:, 0] += 0.2
+    lists = Rounds.from_arrays(X, rng.integers(0, 2, 20_000), group=[20] * 1000)
+    ranges = FeatureRanges.from_rounds(lists[:500])
+    assert ranges.drifts(lists[500:]) == []
+    X[10_000:, 0] += 0.6
+    lists = Rounds.from_arrays(X, lists.labels, group=[20] * 1000)
+    assert [drift.feature for drift in ranges.drifts(lists[500:])] == ["1"]
+
+
 def test_one_page_or_a_few_never_suffice():
+    assert ENOUGH == 20  # as the pages say
     lists = Separable(features=3).rounds(200)
     ranges = FeatureRanges.from_rounds(lists)
     broken = changed(lists, lambda X: X.fill(1e6))
@@ -267,6 +280,7 @@ def test_correlations_are_means_of_those_within_queries():
                     values.append(np.corrcoef(round.X[:, j], second)[0, 1])
             expected = [np.mean(values), np.std(values, ddof=1), len(values)]
             assert ranges.correlations[j, k] == pytest.approx(expected, abs=1e-4)
+    assert (ranges.partners != np.arange(4)[:, None]).all()
     pooled = ranges.correlations[:, 1:, 0]
     assert (np.abs(pooled[:, 0]) >= np.abs(pooled[:, 1]) - 0.05).all()
 
