@@ -178,7 +178,10 @@ def test_intervals_over_users_know_that_impressions_repeat():
     *log, users = drawn_log(1000, 0, users_each=5)
     plain, grouped = ips(*log), ips(*log, users=users)
     assert grouped.value == plain.value
-    assert (grouped.high - grouped.low) / (plain.high - plain.low) == pytest.approx(np.sqrt(5), rel=0.01)
+    assert (grouped.high - grouped.low) / (plain.high - plain.low) == pytest.approx(
+        np.sqrt(5),
+        rel=0.05,  # and a little wider: 200 users are fewer degrees of freedom than 1,000 impressions
+    )
 
 
 def test_the_effective_size_is_that_of_equal_weights():
