@@ -155,7 +155,7 @@ def train(
     compile_first : bool
         Whether to compile what the run calls before its time is measured.
     ranges : bool
-        Whether a new model keeps the ranges of the features.
+        Whether the model keeps the ranges of the features in these queries, instead of those it had.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def train(
         warn_shared_queries(rounds, valid)
     blank, schedule = start is None, plan.schedule
     start = start or make_untrained(plan, rounds, weights, document_weights)
-    if blank and ranges:  # before features are scaled in place
+    if ranges:  # before features are scaled in place
         start = with_ranges(start, rounds, labelled=weights is None)
     epoch = int(start.record.get("epoch", 0))
     history = History(epoch=epoch, position=resume_position(start, len(rounds)), first_epoch=epoch)
@@ -310,10 +310,11 @@ def make_untrained(
 
 
 def with_ranges(model: Model, rounds: Rounds, *, labelled: bool = True) -> Model:
-    """The model with the ranges of the features; without them if there are too few queries to compare others with."""
+    """The model with the ranges of its features in these queries; unchanged if they are too few to compare others."""
     if len(rounds) < ENOUGH:
         return model
-    return replace(model, ranges=FeatureRanges.from_rounds(rounds, labelled=labelled))
+    ranges = FeatureRanges.from_rounds(rounds.ordered_by(model.feature_names), labelled=labelled)
+    return replace(model, ranges=ranges)
 
 
 def play_rescaled(

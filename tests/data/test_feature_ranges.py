@@ -32,6 +32,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.schedule import Schedule
 from ranktron.training.fit import TrainingPlan, train
 from ranktron.training.model import Model
+from ranktron.training.starting import linear_start
 
 LEARNERS = ("hinge", "ranksvm", "rankboost")
 
@@ -355,6 +356,21 @@ def test_features_are_found_by_name_and_kept_in_the_model_file(tmp_path):
     assert again.drifts(misnamed)
 
 
+def test_continued_training_keeps_the_ranges_of_its_own_data():
+    lists = replace(Separable(features=3).rounds(120), feature_names=("a", "b", "c"))
+    model, later = trained("hinge", lists[:60]), lists[60:].ordered_by(("c", "b", "a"))
+    X = later.X.copy()
+    X[:, 1] *= 1000.0
+    later = replace(later, X=X)
+    assert [drift.feature for drift in model.drifts(later)] == ["b"]
+    continued = train(TrainingPlan("hinge"), later, start=model).model
+    assert continued.drifts(later) == []
+    assert [drift.feature for drift in continued.drifts(lists)] == ["b"]
+    few = train(TrainingPlan("hinge"), later[:5], start=model).model
+    assert few.ranges is model.ranges
+    assert linear_start(model).model("pdgd").ranges is model.ranges
+
+
 def test_estimators_keep_ranges():
     lists = Separable(features=3).rounds(60)
     group = np.diff(lists.offsets)
@@ -362,7 +378,9 @@ def test_estimators_keep_ranges():
     before = ranker.model_.ranges
     assert before.queries == 60
     ranker.partial_fit(lists.X[:10], lists.labels[:10], qid=0)
-    assert ranker.model_.ranges is before
+    assert ranker.model_.ranges is before  # of too few queries
+    ranker.partial_fit(lists.X[:600], lists.labels[:600], group=group[:30])
+    assert ranker.model_.ranges.queries == 30
     assert ranktron.HingePerceptron().partial_fit(lists.X, lists.labels, group=group).model_.ranges.queries == 60
     assert ranktron.HingePerceptron().partial_fit(lists.X[:10], lists.labels[:10], qid=0).model_.ranges is None
 
