@@ -5,7 +5,8 @@ single items at three places. Policies and click rates by item are those of the 
 holds it, otherwise drawn; rates are scaled to a mean of .3, 3 and 30 %.
 
 Intervals: `normal` (value ± 1.96 standard errors), `gamma` (Fay and Feuer 1997), `ips` and `self` (empirical
-likelihood, what `ips` and `self_normalised` return). Widths are relative to the normal one.
+likelihood, what `ips` and `self_normalised` return), and `difference` (of `ips` to what was shown). Widths are relative
+to the normal one, of a difference to the normal one of it.
 """
 
 import os
@@ -33,6 +34,10 @@ class World(NamedTuple):
     @property
     def value(self):
         return float(self.target @ self.clicks)
+
+    @property
+    def shown(self):
+        return float(self.logging @ self.clicks)
 
 
 def drawn_policies(m=80, seed=0):
@@ -107,6 +112,17 @@ def likelihood_intervals(shown, clicked, weights, self_normalised):
     )
 
 
+def difference_intervals(shown, clicked, weights):
+    """Those of the difference of `ips` to what was shown, and the normal ones."""
+    apart = weights - 1.0
+    counts = np.concatenate([clicked, shown - clicked], axis=1).astype(float)
+    both, terms = np.concatenate([apart, apart]), np.concatenate([apart, 0.0 * apart])
+    found = likelihood_interval(
+        np.broadcast_to(terms, counts.shape), np.ones_like(both), np.minimum(both, 0.0), np.maximum(both, 0.0), counts
+    )
+    return found, normal_interval(shown, clicked, apart)
+
+
 def measure(world, n, logs, seed=0):
     """{name: (coverage, mean width)} of each interval, and the mean effective size."""
     rng, weights, chunks = np.random.default_rng(seed), world.target / world.logging, []
@@ -114,7 +130,10 @@ def measure(world, n, logs, seed=0):
     for start in range(0, logs, CHUNK):
         shown, clicked = draw_logs(world, n, min(CHUNK, logs - start), rng)
         sizes.append((shown @ weights) ** 2 / (shown @ weights**2))
+        difference, normal_difference = difference_intervals(shown, clicked, weights)
         chunks.append({
+            "difference": difference,
+            "normal difference": normal_difference,
             "normal": normal_interval(shown, clicked, weights),
             "gamma": gamma_interval(shown, clicked, weights),
             "ips": likelihood_intervals(shown, clicked, weights, self_normalised=False),
@@ -123,7 +142,8 @@ def measure(world, n, logs, seed=0):
     found = {}
     for name in chunks[0]:
         low, high = (np.concatenate([chunk[name][end] for chunk in chunks]) for end in (0, 1))
-        found[name] = float(((low <= world.value) & (world.value <= high)).mean()), float((high - low).mean())
+        value = world.value - (world.shown if "difference" in name else 0.0)
+        found[name] = float(((low <= value) & (value <= high)).mean()), float((high - low).mean())
     return found, float(np.concatenate(sizes).mean())
 
 
@@ -132,15 +152,15 @@ def main():
     sources = {"drawn": drawn_policies}
     if "RANKTRON_DATA" in os.environ:
         sources = {campaign: lambda campaign=campaign: real_policies(campaign) for campaign in ("all", "men")}
-    names = ("normal", "gamma", "ips", "self")
+    names = ("normal", "gamma", "ips", "self", "difference")
     print("| policies, logging | rate | rows | effective size | " + " | ".join(f"{name}" for name in names) + " |")
     print("|---" * (4 + len(names)) + "|")
     for source, policies in sources.items():
         for mean, world in worlds(*policies()):
             for n in SIZES:
                 found, size = measure(world, n, logs)
-                normal = found["normal"][1]
-                cells = [f"{found[name][0]:.3f}, {found[name][1] / normal:.2f}" for name in names]
+                against = {name: found["normal difference" if name == "difference" else "normal"][1] for name in names}
+                cells = [f"{found[name][0]:.3f}, {found[name][1] / against[name]:.2f}" for name in names]
                 start = f"| {source}: {world.name} | {mean:.1%} | {n:,} | {size:,.0f} | "
                 print(start + " | ".join(cells) + " |", flush=True)
 

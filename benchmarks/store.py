@@ -140,7 +140,7 @@ def opened(folder, count=FEEDBACKS):
                 try:
                     shop.feedback(ranking.id, clicked=ranking.items[:1])
                     break
-                except ranktron.RequestError:  # too many wait for the disk
+                except ranktron.store.RequestError:  # too many wait for the disk
                     store.flush()
     told = [run_python(OPEN, folder / "large").split() for _ in range(3)]
     assert {version for _, version in told} == {str(count)}

@@ -2,6 +2,7 @@
 from ranktron import dask as dask
 from ranktron import learners as learners
 from ranktron import metrics as metrics
+from ranktron import store as store
 from ranktron import surrogates as surrogates
 from ranktron.data import io as io
 from ranktron.data import maps as maps
@@ -52,7 +53,6 @@ from ranktron.metrics import metric as metric
 from ranktron.metrics import off_policy as off_policy
 from ranktron.service.client import Client as Client
 from ranktron.service.client import ServiceError as ServiceError
-from ranktron.store.errors import RequestError as RequestError
 from ranktron.store.store import Store as Store
 from ranktron.store.store import open as open
 from ranktron.training.model import Model as Model

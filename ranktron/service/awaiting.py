@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Generator
 from typing import Any, TypeVar
 
-from ranktron.store.promises import Promise, run
+from ranktron.store.promises import Promise, run_steps
 
 _T = TypeVar("_T")
 
@@ -19,4 +19,4 @@ def awaitable(promise: Promise[_T]) -> asyncio.Future[_T]:
 
 async def finished(steps: Generator[Promise[Any], None, _T]) -> _T:
     """Runs a procedure of the store, to its end even if the waiting request is cancelled."""
-    return await asyncio.shield(awaitable(run(steps, asyncio.get_running_loop().create_future())))
+    return await asyncio.shield(awaitable(run_steps(steps, asyncio.get_running_loop().create_future())))

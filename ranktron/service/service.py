@@ -23,7 +23,7 @@ from ranktron.service.http.endpoint import answer_batch
 from ranktron.service.ingest.ingestion import Ingestion
 from ranktron.service.replication.journal_feed import JournalFeed
 from ranktron.service.sealed_rounds import SealedRoundBook
-from ranktron.store.engine import CLOCK_INTERVAL, CLOSE_INTERVAL, MAX_CLOSED, Engine, check_kept
+from ranktron.store.engine import CLOCK_INTERVAL, CLOSE_INTERVAL, MAX_CLOSED, RankerEngine, check_kept
 from ranktron.store.errors import RequestError
 from ranktron.store.journal.journal import Journal
 from ranktron.store.messages import (
@@ -87,7 +87,7 @@ class RankingService:
         tracing: Tracing | None = None,
     ) -> None:
         self.folder, self.config = Path(folder), config or Config()  # fixed
-        self.engine = Engine(self.folder, self.config, journal)  # rankers and journal; fixed
+        self.engine = RankerEngine(self.folder, self.config, journal)  # rankers and journal; fixed
         self.journal: Journal = self.engine.journal  # fixed
         self.live_rankers = self.engine.live_rankers  # the dict of the engine, which alone changes it
         self.tracing = tracing  # spans of rankings and feedback, if configured; fixed

@@ -16,14 +16,14 @@ from ranktron.types import Matrix
 _Features = list[float | None] | dict[str, float | None]
 
 
-def read_documents(
+def ids_and_features(
     documents: Any, items: Any, names: Sequence[str], *, missing: bool = False
 ) -> tuple[Sequence[str], Matrix]:
     """The ids of documents and their features, in the order of `names`; with `missing`, absent values become NaN.
 
-    >>> read_documents({"a": {"x": 1, "y": 2}, "b": [3.0, 4.0]}, None, ["x", "y"])[0]
+    >>> ids_and_features({"a": {"x": 1, "y": 2}, "b": [3.0, 4.0]}, None, ["x", "y"])[0]
     ['a', 'b']
-    >>> read_documents(np.array([[1.0, 2.0]], np.float32), ["a"], ["x", "y"])
+    >>> ids_and_features(np.array([[1.0, 2.0]], np.float32), ["a"], ["x", "y"])
     (['a'], array([[1., 2.]], dtype=float32))
     """
     if isinstance(documents, Mapping):

@@ -89,7 +89,7 @@ class Seal(Protocol):
         ...
 
 
-class Engine:
+class RankerEngine:
     """Named rankers over one journal. The constructor recovers them, `start` starts the journal's writer.
 
     The journal is a file in the folder, or a PostgreSQL database at the address `journal`.

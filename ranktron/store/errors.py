@@ -19,7 +19,26 @@ def encodable(message: str) -> str:
 
 
 class RequestError(RanktronError):
-    """A refused request; it has changed nothing."""
+    """A refused request; it has changed nothing.
+
+    Parameters
+    ----------
+    status : int
+        The status that the service answers with, as 404 or 422.
+    code : str
+        The reason in a word, as "unknown_ranker".
+    message : str
+        The reason in a sentence.
+
+    Examples
+    --------
+    >>> import ranktron
+    >>> with ranktron.open(":memory:") as store:
+    ...     store.ranker("shop")
+    Traceback (most recent call last):
+    ...
+    ranktron.store.errors.RequestError: there is no ranker 'shop': `features` makes one
+    """
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(encodable(message))

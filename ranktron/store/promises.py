@@ -1,7 +1,7 @@
 """Futures of what must reach the disk, and procedures that wait for them, with threads or on an event loop.
 
-A procedure (`Steps`) is a generator that yields the promises it waits for. `run` drives it: the caller's thread decides
-what a promise is (a future of asyncio or of concurrent.futures), so the store and the service share every procedure.
+A procedure (`Steps`) is a generator that yields the promises it waits for. `run_steps` drives it: the caller's thread
+decides what a promise is (a future of asyncio or of concurrent.futures), so store and service share every procedure.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def wait(promise: Promise[_T]) -> Steps[_T]:
     return promise.result()
 
 
-def run(steps: Steps[_T], answer: Promise[_T]) -> Promise[_T]:
+def run_steps(steps: Steps[_T], answer: Promise[_T]) -> Promise[_T]:
     """Drives a procedure on the caller's thread up to its end; `answer`, which it returns, gets the result.
 
     >>> from concurrent.futures import Future
     >>> first = Future()
     >>> def procedure():
     ...     return 2 * (yield from wait(first))
-    >>> answer = run(procedure(), Future())
+    >>> answer = run_steps(procedure(), Future())
     >>> first.set_result(21)
     >>> answer.result()
     42

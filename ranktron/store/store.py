@@ -19,8 +19,8 @@ from msgspec import structs
 from ranktron.errors import DataError
 from ranktron.learners.per_user import MAX_USERS
 from ranktron.store.config import StoreConfig
-from ranktron.store.documents import read_documents
-from ranktron.store.engine import CLOCK_INTERVAL, CLOSE_INTERVAL, Engine, check_kept
+from ranktron.store.documents import ids_and_features
+from ranktron.store.engine import CLOCK_INTERVAL, CLOSE_INTERVAL, RankerEngine, check_kept
 from ranktron.store.errors import RequestError
 from ranktron.store.messages import (
     ALGORITHM_FOR,
@@ -36,7 +36,7 @@ from ranktron.store.messages import (
     LearnsFrom,
     RankerAnswer,
 )
-from ranktron.store.promises import Steps, run
+from ranktron.store.promises import Steps, run_steps
 from ranktron.store.rankers import views
 from ranktron.store.rankers.live_ranker import LiveRanker, ShownList
 from ranktron.store.rankers.models import read_upload
@@ -53,7 +53,25 @@ MEMORY = ":memory:"
 class ShownRanking(NamedTuple):
     """A ranking to show: the items best first with their scores, and the id that feedback refers to.
 
-    `explored` says whether the order was changed to learn more; `version` is the ranker's at that time.
+    Parameters
+    ----------
+    id : int
+        What `feedback` and `explain` refer to.
+    items : list of str
+        The ids of all documents, best first.
+    scores : list of float
+        Their scores, in the same order.
+    explored : bool
+        Whether the order was changed to learn more.
+    version : int
+        The version of the ranker that ranked.
+
+    Examples
+    --------
+    >>> with Store(":memory:") as store:
+    ...     ranking = store.ranker("shop", features=["bm25"]).rank({"a": [1.0], "b": [2.0]})
+    >>> ranking.id, len(ranking.items)
+    (0, 2)
     """
 
     id: int
@@ -103,7 +121,7 @@ class Store:
         self._failures: list[BaseException] = []  # of feedback that nobody has waited for; _note_failure and flush
         self._recorded_at = monotonic()  # when the clocks were recorded last; _close_rounds
         try:
-            self._engine = Engine(self.path, _checked(config or StoreConfig()))
+            self._engine = RankerEngine(self.path, _checked(config or StoreConfig()))
         except BaseException:
             self._clean_up()
             raise
@@ -207,40 +225,7 @@ class Store:
         self._check_usable()
         if algorithm and learns_from:
             raise RequestError(422, "invalid", "`learns_from` chooses the algorithm: leave it or `algorithm` out")
-        own = {"labels": labels, "close_after": close_after, "history": history}
-        if model is not None:
-            if start is not None:
-                raise RequestError(422, "invalid", "a ranker goes on from a `model` or begins with a `start`, not both")
-            if features is not None or learns_from or algorithm or parameters or trust is not None or per:
-                raise RequestError(422, "invalid", "a model has its own features, algorithm and parameters")
-            if scale is not None:
-                raise RequestError(422, "invalid", "a model has its own scaling")
-            return self._from_model(name, _model_bytes(model), own)
-        names = None if features is None else list(features)
-        weights = None
-        if start is not None:
-            from ranktron.training.starting import linear_start
-
-            found = linear_start(start, names)
-            if not found.plain:
-                if scale is not None:
-                    raise RequestError(422, "invalid", "a model has its own scaling")
-                users = MAX_USERS if per else 0
-                chosen = algorithm or ALGORITHM_FOR[learns_from or "clicks"]
-                begun = found.model(chosen, parameters, trust=trust, users=users)
-                return self._from_model(name, begun.to_bytes(), own)
-            names = names or list(found.feature_names or ())
-            if not names:
-                raise RequestError(422, "invalid", "weights to start from need `features`: their names, in order")
-            weights = dict(zip(names, found.weights.tolist(), strict=True))
-        if names is None:
-            with self._lock:
-                if name in self._engine.live_rankers or name in self._engine.quarantined:
-                    self._engine.live(name)
-                    return Ranker(self, name)
-            raise RequestError(404, "unknown_ranker", f"there is no ranker {name!r}: `features` makes one")
         given = {
-            "features": names,
             "algorithm": algorithm,
             "learns_from": learns_from,
             "parameters": dict(parameters or {}),
@@ -248,10 +233,27 @@ class Store:
             "close_after": close_after,
             "scale": scale,
             "history": history,
-            "start": weights,
             "trust": trust,
             "per": per,
         }
+        names = None if features is None else list(features)
+        if model is not None:
+            if start is not None:
+                raise RequestError(422, "invalid", "a ranker goes on from a `model` or begins with a `start`, not both")
+            if names is not None or learns_from or algorithm or parameters or trust is not None or per:
+                raise RequestError(422, "invalid", "a model has its own features, algorithm and parameters")
+            return self._from_model(name, _model_bytes(model), given)
+        if start is not None:
+            return self._from_start(name, names, start, given)
+        if names is None:
+            with self._lock:
+                if name in self._engine.live_rankers or name in self._engine.quarantined:
+                    self._engine.live(name)
+                    return Ranker(self, name)
+            raise RequestError(404, "unknown_ranker", f"there is no ranker {name!r}: `features` makes one")
+        return self._from_definition(name, {"features": names, **given})
+
+    def _from_definition(self, name: str, given: Mapping[str, Any]) -> Ranker:
         try:
             definition = msgspec.convert(given, Definition)
         except msgspec.ValidationError as error:
@@ -259,9 +261,28 @@ class Store:
         self._finish(self._engine.create(name, definition))
         return Ranker(self, name)
 
-    def _from_model(self, name: str, data: bytes, own: Mapping[str, Any]) -> Ranker:
-        """Makes a ranker from a model file; `own` are the fields of its definition that no model has."""
+    def _from_start(self, name: str, names: list[str] | None, start: Any, given: Mapping[str, Any]) -> Ranker:
+        """Makes a ranker that starts from weights, or from a linear model with its scaling."""
+        from ranktron.training.starting import linear_start
+
+        found = linear_start(start, names)
+        if not found.plain:
+            users = MAX_USERS if given["per"] else 0
+            chosen = given["algorithm"] or ALGORITHM_FOR[given["learns_from"] or "clicks"]
+            begun = found.model(chosen, given["parameters"], trust=given["trust"], users=users)
+            return self._from_model(name, begun.to_bytes(), given)
+        names = names or list(found.feature_names or ())
+        if not names:
+            raise RequestError(422, "invalid", "weights to start from need `features`: their names, in order")
+        weights = dict(zip(names, found.weights.tolist(), strict=True))
+        return self._from_definition(name, {"features": names, "start": weights, **given})
+
+    def _from_model(self, name: str, data: bytes, given: Mapping[str, Any]) -> Ranker:
+        """Makes a ranker from a model file, which has most of the definition."""
+        if given["scale"] is not None:
+            raise RequestError(422, "invalid", "a model has its own scaling")
         upload = read_upload(data, None, self._engine.config)
+        own = {field: given[field] for field in ("labels", "close_after", "history")}
         definition = structs.replace(upload.definition, **own)
         self._finish(self._engine.create_from_model(name, upload._replace(definition=definition)))
         return Ranker(self, name)
@@ -353,7 +374,7 @@ class Store:
         """Runs a procedure up to where it waits for the disk."""
         with self._lock:
             answer: Future[_T] = Future()
-            run(steps, answer)
+            run_steps(steps, answer)
             return answer
 
     def _finish(self, steps: Steps[_T]) -> _T:
@@ -397,7 +418,23 @@ class Store:
 
 
 class Ranker:
-    """A ranker of a store; `Store.ranker` makes or opens one."""
+    """A ranker of a store; `Store.ranker` makes or opens one.
+
+    Parameters
+    ----------
+    store : Store
+        The store, which must be open for whatever the ranker does.
+    name : str
+        The name of the ranker in it.
+
+    Examples
+    --------
+    >>> with Store(":memory:") as store:
+    ...     shop = store.ranker("shop", features=["bm25"])
+    ...     answer = shop.feedback(shop.rank({"a": [1.0], "b": [2.0]}).id, clicked=["b"])
+    ...     shop, shop.version
+    (Ranker('shop'), 1)
+    """
 
     def __init__(self, store: Store, name: str) -> None:
         self._store, self.name = store, name
@@ -520,7 +557,7 @@ class Ranker:
         store._check_usable()
         with store._lock:
             live = store._live(self.name)
-            ids, X = read_documents(documents, items, live.names, missing=live.accepts_missing)
+            ids, X = ids_and_features(documents, items, live.names, missing=live.accepts_missing)
             rows = [Document(id, row) for id, row in zip(ids, X, strict=True)]
         request = FullRequest(rows, _checked_grades(labels), query)
         return store._learn(store._engine.full(live, request, later=store._later))
@@ -787,7 +824,7 @@ class Ranker:
 
     def _read(self, live: LiveRanker, documents: Any, items: Any) -> tuple[Any, Any]:
         """The ids of documents and their prepared features."""
-        ids, X = read_documents(documents, items, live.names, missing=live.accepts_missing)
+        ids, X = ids_and_features(documents, items, live.names, missing=live.accepts_missing)
         live.check_size(len(ids))
         return ids, live.prepared(X)
 

@@ -169,6 +169,8 @@ def train(
     warn_unlearnable_queries(rounds)
     if valid is not None:
         warn_shared_queries(rounds, valid)
+    if any(each.gains_grow for each in (*plan.shown_metrics, *((metric(plan.select),) if valid is not None else ()))):
+        warn_high_labels(rounds.labels)
     blank, schedule = start is None, plan.schedule
     start = start or make_untrained(plan, rounds, weights, document_weights)
     if ranges:  # before features are scaled in place
@@ -277,7 +279,6 @@ def warn_unlearnable_queries(rounds: Rounds) -> None:
     warn_uninformative_queries(rounds, "nothing can be learnt from")
     warn_reused_query_ids(rounds)
     warn_repeated_documents(rounds)
-    warn_high_labels(rounds.labels)
 
 
 def make_untrained(

@@ -46,6 +46,7 @@ def test_learning_and_scoring_without_query_ids_are_refused(name):
     assert sorted(ranker.rank(X)) == list(range(len(X)))
 
 
+@pytest.mark.filterwarnings("ignore:all queries of the validation set:ranktron.RankingWarning")
 @pytest.mark.parametrize("one", [0, "a query", np.int64(3), 1.5])
 def test_a_scalar_says_that_all_rows_are_one_list(one):
     ranker = ranktron.HingePerceptron().fit(X, Y, qid=one, eval_set=(X, Y), eval_qid=one)

@@ -137,6 +137,7 @@ def test_a_column_of_dates_is_named(table):
         ranktron.RankSVM().fit(table({"a": [1.0, 2.0, 3.0], "sold": dates}), [0, 1, 2], qid=0)
 
 
+@pytest.mark.filterwarnings("ignore:all queries of the validation set:ranktron.RankingWarning")
 @frames
 def test_columns_are_found_by_name_and_those_missing_or_surplus_are_named(frame, tmp_path):
     ranker = ranktron.HingePerceptron().fit(frame(FEATURES), Y, qid=QID)

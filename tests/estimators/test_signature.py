@@ -43,6 +43,6 @@ def test_help_shows_the_real_parameters(cls):
 
 def test_types_are_choices_declarations_or_those_of_defaults():
     parameters = inspect.signature(ranktron.RankSVM).parameters
-    scalings = Literal["auto", "standard", "minmax", "minmax-query", "standard-query", "running-standard"]
+    scalings = Literal["auto", "standard", "minmax", "range", "minmax-query", "standard-query", "running-standard"]
     expected = {"C": float, "n_epochs": int, "loss": Literal["squared", "hinge"], "scale": scalings | None}
     assert {name: parameters[name].annotation for name in expected} == expected

@@ -445,3 +445,16 @@ def test_users_have_weights_of_their_own(tmp_path, ends):
             assert (again.of(user).ranking_weights == learner.of(user).ranking_weights).all()
         with pytest.raises(RequestError, match="users' own"):
             store.ranker("other", features=NAMES, learns_from="top-labels", per="user")
+
+
+def test_who_is_forgotten_has_no_weights_of_their_own(store):
+    shop = store.ranker("shop", features=NAMES, scale="none", per="user", history="keep")
+    rng = np.random.default_rng(0)
+    for number in range(20):
+        ranking = shop.rank(rng.normal(size=(5, 3)), items=list("abcde"), user=("ann", "bob")[number % 2])
+        shop.feedback(ranking.id, clicked=[ranking.items[2]])
+    assert list(shop.model.learner().own) == ["ann", "bob"]
+    shop.forget(user="bob")
+    learner = shop.model.learner()
+    assert list(learner.own) == ["ann"]
+    assert learner.of("bob").ranking_weights.tolist() == learner.coef.tolist()

@@ -86,6 +86,7 @@ def test_lists_are_known_again_by_what_they_hold():
     assert RankMMProblem(dense).fingerprint() == RankMMProblem(lists_of(5)[0]).fingerprint()
 
 
+@pytest.mark.filterwarnings("ignore:all queries of the validation set:ranktron.RankingWarning")
 def test_training_goes_on_from_its_dual_variables():
     _, sparse = lists_of(7)
     options = {"step": "paper", "loss": "max", "eta": 0.1}

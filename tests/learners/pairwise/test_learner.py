@@ -366,6 +366,7 @@ def test_voted_rankers_want_query_ids_and_have_no_weights():
     assert scores[: NOISY.offsets[1]].tolist() == ranker.learner_.predict(NOISY[0].X).tolist()
 
 
+@pytest.mark.filterwarnings("ignore:all queries of the validation set:ranktron.RankingWarning")
 @pytest.mark.slow
 def test_a_second_process_compiles_nothing(tmp_path):
     code = """
