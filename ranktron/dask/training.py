@@ -216,10 +216,12 @@ def make_untrained_parts(plan: TrainingPlan, data: PartData, *, in_order: bool =
     return replace(model, scaler=make_scaler(scaling, model.n_filled, moments, sparse=features.sparse))
 
 
-def measure_ranges(data: PartData) -> FeatureRanges | None:
-    """The ranges of the features from a sample of at most 16 parts; with so few parts those of one machine."""
+def measure_ranges(model: Model, data: PartData) -> Model:
+    """The model with the ranges of its features in at most 16 of the parts; of so few parts those of one machine."""
     sample = sample_parts(data, data.features)
-    return None if sample is None else FeatureRanges.from_sample(sample)
+    if sample is None:
+        return model
+    return replace(model, ranges=FeatureRanges.from_sample(sample.ordered_by(model.feature_names)))
 
 
 def sample_parts(data: PartData, features: FeatureNumbers) -> Rounds | None:
@@ -351,7 +353,7 @@ def train_parts(
     stored_division = record_division(division)
     blank = start is None
     if start is None:
-        start = replace(make_untrained_parts(plan, data, in_order=in_order), ranges=measure_ranges(data))
+        start = measure_ranges(make_untrained_parts(plan, data, in_order=in_order), data)
     validation = plan.validation(None if valid is None else start.prepare(valid))
     epoch, queries, untrained = int(start.record.get("epoch", 0)), sum(data.sizes), replace(start, state={}, record={})
     history = History(epoch=epoch, first_epoch=epoch)

@@ -368,7 +368,8 @@ def warn_of_drift(drifts: Sequence[Drift], ranges: FeatureRanges, name: str) -> 
     have = "has" if len(drifts) == 1 else "have"
     warn(
         f"{len(drifts)} of {len(ranges.columns)} features {have} left the training data of {name} "
-        f"({ranges.documents:,} documents of {ranges.queries:,} queries): {shown}; {advice}, or train on such data"
+        f"({ranges.documents:,} documents of {ranges.queries:,} queries): {shown}; {advice}, "
+        "or train a new model on such data"
     )
 
 

@@ -155,7 +155,7 @@ def train(
     compile_first : bool
         Whether to compile what the run calls before its time is measured.
     ranges : bool
-        Whether a new model keeps the ranges of the features.
+        Whether a new model keeps the ranges of the features; one to continue has its own.
 
     Examples
     --------
@@ -311,10 +311,11 @@ def make_untrained(
 
 
 def with_ranges(model: Model, rounds: Rounds, *, labelled: bool = True) -> Model:
-    """The model with the ranges of the features; without them if there are too few queries to compare others with."""
+    """The model with the ranges of its features in these queries; unchanged if they are too few to compare others."""
     if len(rounds) < ENOUGH:
         return model
-    return replace(model, ranges=FeatureRanges.from_rounds(rounds, labelled=labelled))
+    ranges = FeatureRanges.from_rounds(rounds.ordered_by(model.feature_names), labelled=labelled)
+    return replace(model, ranges=ranges)
 
 
 def play_rescaled(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranktron.data.categories import Encoder
+from ranktron.data.feature_ranges import FeatureRanges
 from ranktron.data.imputation import Imputer
 from ranktron.data.maps.protocols import FittedMap
 from ranktron.data.scaling import Global, Running, Scaler
@@ -56,6 +57,9 @@ class LinearStart:
         Whether the length of the weights says how sure they are of their order. It does not in a trained model that
         scales its features, unless that is one of pdgd; it does in weights that somebody gives.
 
+    ranges : FeatureRanges, optional
+        The distribution of the features in the training data of the model.
+
     Examples
     --------
     >>> start = LinearStart(np.array([1.0, 0.0]), 2, ("bm25", "price"))
@@ -72,6 +76,7 @@ class LinearStart:
     scaler: Scaler | None = None
     map: FittedMap | None = None
     drawn: bool = True
+    ranges: FeatureRanges | None = None
 
     @property
     def plain(self) -> bool:
@@ -126,7 +131,7 @@ class LinearStart:
         learner.begin(Start(weights, inf if trust is None else trust))
         return Model(
             found.name, completed, learner.state(), self.n_features, self.first_index, self.feature_names, self.scaler,
-            {}, self.map, self.imputer, self.encoder, users=users,
+            {}, self.map, self.imputer, self.encoder, ranges=self.ranges, users=users,
         )  # fmt: skip
 
 
@@ -230,7 +235,7 @@ def _of_model(model: Model, features: Sequence[str] | None) -> LinearStart:
         scaler = Global("standard", scaler.shift, scaler.divisor)
     return LinearStart(
         np.array(weights, float), model.n_features, names, model.first_index, model.encoder, model.imputer, scaler,
-        model.map, drawn=model.kind == "pdgd" or model.scaler is None,
+        model.map, model.kind == "pdgd" or model.scaler is None, model.ranges,
     )  # fmt: skip
 
 

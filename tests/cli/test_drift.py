@@ -39,7 +39,7 @@ def test_evaluate_warns_once_and_names_features_change_and_numbers(files):
     assert "1 of 6 features has left the training data of m" in err
     assert "of 60 queries): '3' is" in err
     assert "(median" in err
-    assert "train on such data" in err
+    assert "train a new model on such data" in err
     assert "ndcg@10" in out
     (drift,) = json.loads(files("evaluate", "m", "broken.csv", "--json")[1])["drift"]
     assert drift["feature"] == "3"

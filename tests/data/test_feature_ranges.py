@@ -32,6 +32,7 @@ from ranktron.kernels.csr_rows import Sparse
 from ranktron.learners.schedule import Schedule
 from ranktron.training.fit import TrainingPlan, train
 from ranktron.training.model import Model
+from ranktron.training.starting import linear_start
 
 LEARNERS = ("hinge", "ranksvm", "rankboost")
 
@@ -353,6 +354,18 @@ def test_features_are_found_by_name_and_kept_in_the_model_file(tmp_path):
     assert (drift.feature, drift.kind, drift.data) == ("a", "constant", 5.0)
     misnamed = replace(lists, feature_names=("c", "a", "b"))
     assert again.drifts(misnamed)
+
+
+def test_continued_training_keeps_the_ranges_of_the_model():
+    lists = replace(Separable(features=3).rounds(120), feature_names=("a", "b", "c"))
+    model, later = trained("hinge", lists[:60]), lists[60:].ordered_by(("c", "b", "a"))
+    X = later.X.copy()
+    X[:, 1] *= 1000.0
+    later = replace(later, X=X)
+    assert [drift.feature for drift in model.drifts(later)] == ["b"]
+    continued = train(TrainingPlan("hinge"), later, start=model).model
+    assert continued.ranges is model.ranges
+    assert linear_start(model).model("pdgd").ranges is model.ranges
 
 
 def test_estimators_keep_ranges():
