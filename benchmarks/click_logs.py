@@ -1,7 +1,7 @@
 """Learning from a click log: a race against LightGBM with `position=`, and how often intervals hold what they should.
 
-python -m benchmarks.click_logs race|coverage|useless|truncated|table RESULTS [SEEDS]: writes one JSON line per run to
-the file RESULTS, goes on where it stopped, and prints the tables.
+python -m benchmarks.click_logs race|coverage|useless|truncated|queries|table RESULTS [SEEDS]: writes one JSON line per
+run to the file RESULTS, goes on where it stopped, and prints the tables.
 python -m benchmarks.click_logs sessions DATA: the examination of DATA/yandex-clicks, with and without the query that
 has more than half of the sessions, as a table and as docs/pictures/click-sessions.svg.
 """
@@ -325,6 +325,43 @@ def coverage_table(path):
                 print(f"| {' | '.join(map(str, cells))} |")
 
 
+SESSIONS = (20102, 5452, 2654, 1541, 1247, 1140, 597, 532, 459, 244, 226, 220, 128, 128, 104, 90, 70, 63, 44, 23)
+SIZES = {"20 equal": (1,) * 20, "as Yandex": SESSIONS, "as Yandex, without the largest": SESSIONS[1:]}
+
+
+def query_coverage(cell, seed, replicates=60):
+    """Whether intervals over impressions and over queries hold the mean of θ_2, which differs between queries."""
+    rng = np.random.default_rng((seed, 13))
+    shares = np.array(SIZES[cell["sizes"]], float)
+    query = rng.choice(len(shares), size=3000, p=shares / shares.sum())
+    uniform, normal = rng.uniform(0.2, 0.8, size=len(shares)), rng.normal(size=len(shares))
+    second = uniform if cell["theta"] == "uniform" else np.minimum(0.5 * np.exp(0.4 * normal - 0.08), 1.0)
+    item = rng.permuted(np.tile([0, 1], (3000, 1)), axis=1)
+    clicks = rng.random((3000, 2)) < 0.4 * np.column_stack([np.ones(3000), second[query]])
+    rows, place = np.repeat(np.arange(3000), 2), np.tile([1, 2], 3000)
+    log = Impressions.from_arrays(clicks.ravel().astype(float), rows, place, query=query[rows], item=item.ravel())
+    found = {}
+    for unit in ("impressions", "queries"):
+        curve = harvested_examination(log, replicates, seed=seed, resample=unit)
+        found[unit] = bool(curve.low[1] <= 0.5 <= curve.high[1]), float(curve.high[1] / curve.low[1])
+    return found
+
+
+def query_table(path):
+    rows = read(path, "queries")
+    print("\n| sizes of queries | θ_2 | logs | over impressions | high / low | over queries | high / low |")
+    print("|---|---|---|---|---|---|---|")
+    for cell in UNEVEN:
+        runs = [row["found"] for row in rows if row["key"][0] == cell]
+        if runs:
+            cells = [
+                f"{np.mean([run[unit][0] for run in runs]):.3f} | {np.median([run[unit][1] for run in runs]):.2f}"
+                for unit in ("impressions", "queries")
+            ]
+            print(f"| {cell['sizes']} | {cell['theta']} | {len(runs)} | {' | '.join(cells)} |")
+
+
+UNEVEN = [{"sizes": sizes, "theta": theta} for sizes in SIZES for theta in ("uniform", "lognormal")]
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "click-sessions.svg"
 
 
@@ -396,5 +433,7 @@ if __name__ == "__main__":
         keep(results, "coverage", SIMULATIONS, count, coverage)
     elif what == "truncated":
         keep(results, "truncated", TRUNCATED, count, truncated)
-    for table in (race_table, useless_table, coverage_table, truncated_table):
+    elif what == "queries":
+        keep(results, "queries", UNEVEN, count, query_coverage)
+    for table in (race_table, useless_table, coverage_table, truncated_table, query_table):
         table(results)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ranktron.data.impressions import Impressions
     from ranktron.learners.clicks import Examination
 
+MUCH = 0.2  # of the impressions, in one query
+
 
 @click.command()
 @click.argument("log", type=DATA)
@@ -55,7 +57,7 @@ def clicks(log: str, replicates: int, seed: int, resample: str, picture: str | N
         from ranktron.training.figures.plots import draw_examination
 
         draw_examination(picture, impressions.click_through(), curves)
-    summary = _summary(impressions, curves, refused) | {"click_models": _click_models(impressions, seed)}
+    summary = _summary(impressions, curves, refused, resample) | {"click_models": _click_models(impressions, seed)}
     if as_json:
         print_json(summary)
     else:
@@ -81,7 +83,9 @@ def _estimates(
     return curves, refused
 
 
-def _summary(log: Impressions, curves: dict[str, Examination], refused: dict[str, str]) -> dict[str, Any]:
+def _summary(
+    log: Impressions, curves: dict[str, Examination], refused: dict[str, str], resample: str
+) -> dict[str, Any]:
     import numpy as np
 
     shown = np.bincount(log.position, minlength=log.n_positions + 1)[1:]
@@ -94,11 +98,23 @@ def _summary(log: Impressions, curves: dict[str, Examination], refused: dict[str
         "positions": list(range(1, log.n_positions + 1)),
         "shown": shown.tolist(),
         "click_through": [None if value != value else value for value in rate.tolist()],
+        "resampled": resample,
+        "largest_query": _largest_query(log),
         "connected": _connected(log),
         "examination": {name: _plain(curve) for name, curve in curves.items()},
         "not_estimated": refused,
         "furthest_apart": _furthest_apart(curves),
     }
+
+
+def _largest_query(log: Impressions) -> float | None:
+    """The share of the impressions that the most frequent query has; None if queries are not known."""
+    import numpy as np
+
+    if log.query is None:
+        return None
+    _, counts = np.unique(log.query[log.offsets[:-1]], return_counts=True)
+    return float(counts.max() / len(log))
 
 
 def _connected(log: Impressions) -> dict[str, Any] | None:
@@ -158,6 +174,12 @@ def _print(name: str, summary: dict[str, Any]) -> None:
         whole = len(connected["positions"]) == 1
         said = "and connect all of them" if whole else f"and nothing connects {name_islands(connected['positions'])}"
         click.echo(f"{moved} {said}")
+    share = summary["largest_query"]
+    if summary["resampled"] == "impressions" and share is not None and MUCH < share < 1.0:
+        click.echo(
+            f"one query has {share:.0%} of the impressions: intervals hold for these queries, and --resample queries "
+            "is for others"
+        )
     for method, curve in curves.items():
         if "alone" in curve.get("basis", ""):
             click.echo(

@@ -46,7 +46,6 @@ from ranktron.training.fit import (
     play_rescaled,
     simulated_user,
     train,
-    with_ranges,
 )
 from ranktron.training.model import Model
 from ranktron.types import FeedbackModel, Floats, Integers
@@ -439,7 +438,7 @@ class OnlineRanker(BaseRanker):
         """Plays rounds once, in order; the first ones that there are fit imputation, scaling and map."""
         if blank:
             scale = self.scale if self.scale != "auto" else self._scale_of_stream()
-            model = with_ranges(make_untrained(replace(self._plan(), scaling=scale), rounds), rounds)
+            model = make_untrained(replace(self._plan(), scaling=scale), rounds)
             self._adopt(model, with_queries=len(rounds) > 1)
         if self._user is None and self.feedback is not None:
             self._user = simulated_user(self.feedback, self.learner_, rounds, self._schedule().seed)

@@ -363,8 +363,7 @@ def test_estimators_keep_ranges():
     assert before.queries == 60
     ranker.partial_fit(lists.X[:10], lists.labels[:10], qid=0)
     assert ranker.model_.ranges is before
-    assert ranktron.HingePerceptron().partial_fit(lists.X, lists.labels, group=group).model_.ranges.queries == 60
-    assert ranktron.HingePerceptron().partial_fit(lists.X[:10], lists.labels[:10], qid=0).model_.ranges is None
+    assert ranktron.HingePerceptron().partial_fit(lists.X, lists.labels, group=group).model_.ranges is None  # a stream
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,8 @@ def values(ranker, name="ndcg@10"):
 def test_passes_in_a_row_that_are_no_better_are_the_last_ones(cls):
     """What is kept is what all passes would have kept, had they ended there."""
     made = {"random_state": 0, "n_epochs": 30}
-    if cls is ranktron.RankBoost:
+    counts = "n_rounds" if cls in (ranktron.RankBoost, ranktron.LambdaMART) else "n_epochs"
+    if counts == "n_rounds":
         made = {"n_rounds": 60}
     if cls is ranktron.RankMM:
         made |= {"step": "paper"}
@@ -46,7 +47,7 @@ def test_passes_in_a_row_that_are_no_better_are_the_last_ones(cls):
         assert len(seen) - 1 - best == 3
     assert patient.history_.epoch == best + 1
     assert not patient.history_.interrupted
-    kept = fitted(cls(**made | ({"n_rounds": best + 1} if cls is ranktron.RankBoost else {"n_epochs": best + 1})))
+    kept = fitted(cls(**made | {counts: best + 1}))
     assert same(patient.learner_.state(), kept.learner_.state())
 
 

@@ -46,7 +46,7 @@ def test_solvers_multiply_the_loss(cls, parameters, factor):
     assert np.abs(plain.predict(X) - repeated.predict(X)).max() > 0.02
 
 
-SOLVERS = (ranktron.RankSVM, ranktron.SmoothRank, ranktron.RankBoost, ranktron.RankMM)
+SOLVERS = (ranktron.RankSVM, ranktron.SmoothRank, ranktron.RankBoost, ranktron.LambdaMART, ranktron.RankMM)
 PLAYED = [cls for cls in RANKERS if cls not in SOLVERS]
 
 

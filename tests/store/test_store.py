@@ -410,6 +410,7 @@ def test_a_ranker_starts_from_a_model_with_its_scaling(tmp_path):
 @pytest.mark.parametrize("ends", ["closed", "killed"])
 def test_users_have_weights_of_their_own(tmp_path, ends):
     given = {"features": NAMES, "scale": "none", "per": "user", "start": {"bm25": 1.0}, "trust": 0.05}
+    given["parameters"] = {"eta": 0.1}
     rng = np.random.default_rng(0)
     store = ranktron.open(tmp_path / "state")
     shop = store.ranker("shop", **given)

@@ -210,8 +210,9 @@ def with_interval(
 
     Impressions, or queries with all of their impressions, are drawn with replacement. The interval is normal on the
     scale of logarithms, θ exp(±1.96 σ) with σ the standard deviation of the resampled log θ: θ is a ratio. For queries
-    the factor is Student's, with one degree of freedom less than queries. A position that resampled logs cannot compare
-    with the first (NaN) more often than LOST has an interval without bounds.
+    the factor is Student's, with one degree of freedom less than the effective number of queries (Kish), (Σ n)² / Σ n²
+    of their impressions. A position that resampled logs cannot compare with the first (NaN) more often than LOST has an
+    interval without bounds.
     """
     check_count(replicates, "the number of resampled logs", 0)
     units = _units(log, resample)
@@ -222,7 +223,8 @@ def with_interval(
     drawn = np.log([estimate(_resample(rng, n)[units]) for _ in range(replicates)])
     lost = np.isnan(drawn).mean(axis=0) > LOST
     spread = np.nanstd(np.where(lost, 0.0, drawn), axis=0, ddof=1)
-    reach = np.where(lost, np.inf, (Z if resample == "impressions" else _student(n)) * spread)
+    factor = Z if resample == "impressions" else _student(np.bincount(units))
+    reach = np.where(lost, np.inf, factor * spread)
     return replace(found, low=found.values * np.exp(-reach), high=found.values * np.exp(reach))
 
 
@@ -240,10 +242,12 @@ def _units(log: Impressions, resample: str) -> Integers:
     return units
 
 
-def _student(n: int) -> float:
+def _student(sizes: Integers) -> float:
+    """The factor of a 95 % interval over groups of these sizes."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(n - 1, 0.975))
+    effective = sizes.sum() ** 2 / (sizes.astype(float) ** 2).sum()
+    return float(stdtrit(max(effective - 1.0, 1.0), 0.975))
 
 
 def _resample(rng: np.random.Generator, n: int) -> Floats:
