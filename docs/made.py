@@ -162,7 +162,7 @@ def _value(option: click.Option, context: click.Context) -> list[str]:
     if isinstance(option.type, click.IntRange | click.FloatRange) and option.metavar is None:
         kind = "INTEGER" if isinstance(option.type, click.IntRange) else "NUMBER"
         return ["`" + re.sub(r"[<>]=?", r" \g<0> ", option.type._describe_range()).replace("x", kind) + "`"]
-    return [f"`{option.make_metavar(context).strip('[]{}')}`"]
+    return [f"`{option.make_metavar(context).strip('[]{}')}`".replace("|", "\\|")]  # a bar would end the cell
 
 
 def _default(option: click.Option) -> str:

@@ -152,13 +152,13 @@ def evaluate_on_parts(
     model: Model, name: str, data: str, metrics: Sequence[Metric], null: str, dask: str
 ) -> tuple[Evaluation, list[Drift]]:
     """Evaluates a model on files that the workers of a cluster read, and names features that have left its training."""
-    from ranktron.dask.training import evaluate_parts, inspect_parts, warn_of_drift
+    from ranktron.dask.training import evaluate_parts, inspect_parts, warn_of_parts_drift
     from ranktron.data.io.parts import divide_files
 
     parts = divide_files(data, null=null, **reading_options())
     with _workers(dask) as workers, show_activity(f"evaluating {len(parts):,} parts"):
         inspected = inspect_parts(parts, workers, missing=model.imputer is not None)
-        drifts = warn_of_drift(model, inspected, name)
+        drifts = warn_of_parts_drift(model, inspected, name)
         return evaluate_parts(model, inspected, metrics), drifts
 
 

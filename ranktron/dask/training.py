@@ -240,7 +240,7 @@ def sample_parts(data: PartData, features: FeatureNumbers) -> Rounds | None:
     return Rounds.concat(_results(samples, names))
 
 
-def warn_of_drift(model: Model, data: PartData, name: str) -> list[Drift]:
+def warn_of_parts_drift(model: Model, data: PartData, name: str) -> list[Drift]:
     """The features of a sample that have left the model's training data, with one warning that names them.
 
     Parameters

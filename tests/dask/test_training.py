@@ -7,7 +7,7 @@ import pytest
 from ranktron import DataError, Model, Rounds, evaluate, metric, read
 from ranktron.dask.mixed_pass import MixedPass
 from ranktron.dask.tasks import CACHE, PartCache
-from ranktron.dask.training import SAMPLED_PARTS, evaluate_parts, inspect_parts, train_parts, warn_of_drift
+from ranktron.dask.training import SAMPLED_PARTS, evaluate_parts, inspect_parts, train_parts, warn_of_parts_drift
 from ranktron.data.io import write
 from ranktron.data.io.parts import divide_files
 from ranktron.data.synthetic import WebSearch
@@ -130,12 +130,12 @@ def test_features_that_have_left_the_training_data_are_those_of_one_machine(fold
     write(broken, folder / "broken.parquet")
     data = inspect_parts(divide_files(f"{folder}/{source}", 9000), pool)
     with pytest.warns(RankingWarning, match="left the training data of m "):
-        found = warn_of_drift(model, data, "m")
+        found = warn_of_parts_drift(model, data, "m")
     assert "3" in {drift.feature for drift in found}
     if len(data.parts) <= SAMPLED_PARTS:
         assert found == model.drifts(broken)
     whole = inspect_parts(divide_files(f"{folder}/part-*.txt", 9000), pool)
-    assert warn_of_drift(model, whole, "m") == []
+    assert warn_of_parts_drift(model, whole, "m") == []
 
 
 def test_a_query_in_two_parts_is_refused(tmp_path, pool):
