@@ -86,6 +86,16 @@ def huge(folder):
     write(folder / "data.csv", {**table, "price": [1e41, *table["price"][1:]]})
 
 
+def no_names(folder):
+    write(folder / "data.csv", columns())
+    path = folder / "data.csv"
+    path.write_text(path.read_text().partition("\n")[2])
+
+
+def clicks_without_positions(folder):
+    write(folder / "data.csv", {**renamed(columns(), docid="sku", label="clicked"), "clicked": [0, 1] * 72})
+
+
 WARNED, REFUSED = 0, 1
 USAGES = [
     (rating_and_gain, (), REFUSED, "'gain' and 'rating' may each be the label .* label='gain' (--label gain)"),
@@ -108,6 +118,14 @@ USAGES = [
         ("--query", "product_id"),
         REFUSED,
         "column 'query' holds text, and is usually the query id, for which query='product_id' (--query product_id) was",
+    ),
+    (no_names, (), REFUSED, "is a number: is the line with the names of the columns missing?"),
+    (clicks_without_positions, (), REFUSED, "found no 'label' or the like .* with label='NAME' (--label NAME)"),
+    (
+        clicks_without_positions,
+        ("--clicks", "auto"),
+        REFUSED,
+        "found no 'position' or the like .* with position='NAME' (--position NAME)",
     ),
     (huge, (), REFUSED, "expected a finite 32-bit number in column 'price', found 1e+41"),
 ]
