@@ -30,7 +30,7 @@ from ranktron.dask.tasks import (
     summarise_part,
     warm_part,
 )
-from ranktron.data.feature_ranges import ENOUGH, Drift, FeatureRanges, sampled_queries
+from ranktron.data.feature_ranges import ENOUGH, Drift, FeatureRanges, sampled_queries, warn_of_drift
 from ranktron.data.imputation import make_imputer
 from ranktron.data.io.parts import FeatureNumbers, FilePart, shared_query
 from ranktron.data.moments import Moments
@@ -218,26 +218,10 @@ def make_untrained_parts(plan: TrainingPlan, data: PartData, *, in_order: bool =
 
 def measure_ranges(model: Model, data: PartData) -> Model:
     """The model with the ranges of its features in at most 16 of the parts; of so few parts those of one machine."""
-    sample = sample_parts(data, data.features)
-    if sample is None:
+    samples = sample_parts(data, data.features)
+    if not samples:
         return model
-    return replace(model, ranges=FeatureRanges.from_sample(sample.ordered_by(model.feature_names)))
-
-
-def sample_parts(data: PartData, features: FeatureNumbers) -> Rounds | None:
-    """A sample of at most 16 parts; None of too few queries to compare features."""
-    n = len(data.parts)
-    chosen = np.arange(min(n, SAMPLED_PARTS)) * n // max(min(n, SAMPLED_PARTS), 1)
-    first = np.concatenate(([0], np.cumsum(np.array(data.sizes)[chosen])))
-    if first[-1] < ENOUGH:
-        return None
-    queries, samples, names = sampled_queries(int(first[-1]), features.n_features), [], []
-    for a, b, p in zip(first, first[1:], chosen.tolist(), strict=False):
-        own = queries[(queries >= a) & (queries < b)] - a
-        if len(own):
-            samples.append(data.workers.submit(sample_part, data.parts[p], features, own, home=data.homes[p]))
-            names.append(data.names[p])
-    return Rounds.concat(_results(samples, names))
+    return replace(model, ranges=_of_samples(_ranges_of, data, samples, model.feature_names))
 
 
 def warn_of_parts_drift(model: Model, data: PartData, name: str) -> list[Drift]:
@@ -252,8 +236,40 @@ def warn_of_parts_drift(model: Model, data: PartData, name: str) -> list[Drift]:
     name : str
         What the warning calls the model.
     """
-    sample = sample_parts(data, _features_of(model, data))
-    return [] if sample is None else model.warn_of_drift(sample, name)
+    samples = sample_parts(data, _features_of(model, data))
+    if not samples or model.ranges is None:
+        return []
+    drifts: list[Drift] = _of_samples(_drifts_of, data, samples, model)
+    warn_of_drift(drifts, model.ranges, name)
+    return drifts
+
+
+def sample_parts(data: PartData, features: FeatureNumbers) -> list[Future[Any]]:
+    """Samples of at most 16 parts, on the workers; none of too few queries to compare features."""
+    n = len(data.parts)
+    chosen = np.arange(min(n, SAMPLED_PARTS)) * n // max(min(n, SAMPLED_PARTS), 1)
+    first = np.concatenate(([0], np.cumsum(np.array(data.sizes)[chosen])))
+    if first[-1] < ENOUGH:
+        return []
+    queries, samples = sampled_queries(int(first[-1]), features.n_features), []
+    for a, b, p in zip(first, first[1:], chosen.tolist(), strict=False):
+        own = queries[(queries >= a) & (queries < b)] - a
+        if len(own):
+            samples.append(data.workers.submit(sample_part, data.parts[p], features, own, home=data.homes[p]))
+    return samples
+
+
+def _of_samples(function: Callable[..., Any], data: PartData, samples: list[Future[Any]], about: Any) -> Any:
+    """What a function says of all samples, on one worker: documents do not pass through this machine."""
+    return data.workers.submit(function, samples, about, home=data.homes[0]).result()
+
+
+def _ranges_of(samples: list[Rounds], names: tuple[str, ...] | None) -> FeatureRanges:
+    return FeatureRanges.from_sample(Rounds.concat(samples).ordered_by(names))
+
+
+def _drifts_of(samples: list[Rounds], model: Model) -> list[Drift]:
+    return model.drifts(Rounds.concat(samples))
 
 
 def _features_of(model: Model, data: PartData) -> FeatureNumbers:
@@ -356,17 +372,18 @@ def train_parts(
         start = measure_ranges(make_untrained_parts(plan, data, in_order=in_order), data)
     validation = plan.validation(None if valid is None else start.prepare(valid))
     epoch, queries, untrained = int(start.record.get("epoch", 0)), sum(data.sizes), replace(start, state={}, record={})
+    sent = replace(untrained, ranges=None)  # with each task
     history = History(epoch=epoch, first_epoch=epoch)
     fit = Fit(_NOTHING, schedule, history, validation, start.state, progress, n_queries=queries)
     if stored_algorithm(start.kind).solver() is not None:
-        model = replace(untrained, state=solve_on_parts(data, untrained, fit, division.shard_parts, metrics))
+        model = replace(untrained, state=solve_on_parts(data, sent, fit, division.shard_parts, metrics))
         return Trained(replace(model, record=record_run(fit)), history, model.learner())
     fit.progress = _reporting(progress, report, fit, metrics)
     learner = start.blank_learner() if blank else start.learner()
     if division.shards > 1:
         check_mixable(start.kind, learner)
     history.position, history.spread = resume_position(start, queries, stored_division), Spread.of(start.record)
-    mixed = MixedPass(division, _run_parts(data, untrained, division))
+    mixed = MixedPass(division, _run_parts(data, sent, division))
 
     def play_epoch(learner: Any, fit: Fit, metrics: tuple[Metric, ...], every: int) -> None:
         mixed(learner, fit, metrics, every)

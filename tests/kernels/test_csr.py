@@ -218,7 +218,8 @@ def test_scaling_leaves_zeros_alone():
     low, high = feature_ranges(SPARSE.X)
     assert (low == DENSE.X.min(axis=0)).all()
     assert (high == DENSE.X.max(axis=0)).all()
-    for name in ("auto", "standard", "minmax"):
+    assert fit_scaler("auto", SPARSE).name == "range"
+    for name in ("standard", "minmax"):
         dense, sparse = fit_scaler(name, DENSE), fit_scaler(name, SPARSE)
         assert not sparse.shift.any()
         assert sparse.divisor == pytest.approx(dense.divisor, rel=1e-6)

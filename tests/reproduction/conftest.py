@@ -26,8 +26,9 @@ def generated(tmp_path_factory):
 
 
 @pytest.fixture
-def verdicts_of(tmp_path, generated):
-    """Runs one experiment in this process, with other arguments and few seeds: {item: verdict}."""
+def verdicts_of(tmp_path, generated, monkeypatch):
+    """Runs one experiment in this process, with other arguments and few seeds, judged as if they were all of them."""
+    monkeypatch.setattr("reproduction.harness.reproduce.judge_few", lambda rule, values, _same_runs: rule(values))
 
     def run(paper, experiment, seeds=3, data=generated, **arguments):
         series = [

@@ -1,12 +1,14 @@
 """A model with a running scaling is served with the estimate that it came with."""
 
 import numpy as np
+import pytest
 
 import ranktron
 from ranktron.store.rankers.models import warm
 from ranktron.training.model import Model
 
 
+@pytest.mark.filterwarnings("ignore:the feature 0 tells the label:ranktron.RankingWarning")
 def test_the_estimate_stays_while_the_weights_learn(talk, lists):
     seen = list(lists(20))
     X, labels = (np.concatenate(each) for each in zip(*seen, strict=True))
