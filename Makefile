@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 DOCS := .venv-docs
 JOBS ?= 2
 
+# Each of the test processes computes in one thread: libraries that use all cores in each of them wait for each other.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
 .PHONY: demo reproduce test test-lowest check lint fast crash mutants mutants-recheck bench docs site dist lock forget clean
 
 demo: $(VENV)/installed
@@ -17,7 +20,7 @@ reproduce: $(VENV)/installed
 
 test: $(VENV)/installed-dev forget lint
 	$(BIN)/ranktron compile
-	$(BIN)/python -m pytest -n $(JOBS) -q -m "not timed" --durations=15 --cov --cov-report=term
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -q -m "not timed" --durations=15 --cov --cov-report=term
 	@echo "make test: all is well"
 
 check: $(VENV)/installed-dev lint fast
@@ -46,7 +49,7 @@ lint: $(VENV)/installed-dev
 	$(BIN)/lint-imports
 
 fast: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n $(JOBS) -q -m "not slow and not timed"
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -q -m "not slow and not timed"
 
 # Kills a server 2,000 times under load, leaders and databases 500 times, followers with their leaders 800 times, and looks
 # whether anything was lost: half an hour.
